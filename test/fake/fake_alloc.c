@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "test/fake/fake_alloc.h"
+
+#include <stdbool.h>
+
+/* Names fixed by the linker's --wrap option. */
+void *__real_malloc(size_t size_bytes);
+void *__wrap_malloc(size_t size_bytes);
+void *__real_calloc(size_t count, size_t size_bytes);
+void *__wrap_calloc(size_t count, size_t size_bytes);
+void *__real_realloc(void *memory, size_t size_bytes);
+void *__wrap_realloc(void *memory, size_t size_bytes);
+
+/* Fakes may keep file-scope state, the product may not: a wrapped symbol takes no context. */
+static bool armed;
+static size_t pass_left;
+
+static bool
+fails(void)
+{
+    if (!armed) {
+        return false;
+    }
+    if (pass_left == 0) {
+        return true;
+    }
+
+    pass_left--;
+    return false;
+}
+
+void *
+__wrap_malloc(size_t size_bytes)
+{
+    return fails() ? NULL : __real_malloc(size_bytes);
+}
+
+void *
+__wrap_calloc(size_t count, size_t size_bytes)
+{
+    return fails() ? NULL : __real_calloc(count, size_bytes);
+}
+
+void *
+__wrap_realloc(void *memory, size_t size_bytes)
+{
+    return fails() ? NULL : __real_realloc(memory, size_bytes);
+}
+
+void
+uc_fake_alloc_fail_after(size_t pass_count)
+{
+    armed = true;
+    pass_left = pass_count;
+}
+
+void
+uc_fake_alloc_reset(void)
+{
+    armed = false;
+}
