@@ -28,11 +28,11 @@
 struct uc_cache_buffer;
 
 struct uc_cache_config {
-    size_t capacity;                   /* blocks */
-    const char *policy;                /* name; NULL = "lru" */
-    const struct uc_policy_ops *ops;   /* instead of a name */
-    const struct uc_dict *parameters;  /* of the policy; may be NULL */
-    struct uc_clock clock;             /* borrowed context */
+    size_t capacity;                  /* blocks */
+    const char *policy;               /* name; NULL = "lru" */
+    const struct uc_policy_ops *ops;  /* instead of a name */
+    const struct uc_dict *parameters; /* of the policy; may be NULL */
+    struct uc_clock clock;            /* borrowed context */
 };
 
 enum uc_cache_state {
@@ -61,6 +61,7 @@ enum uc_cache_outcome {
     UC_CACHE_OUTCOME_WAITING,  /* other references remain */
     UC_CACHE_OUTCOME_VISIBLE,  /* visible now, or still */
     UC_CACHE_OUTCOME_RELEASED, /* dropped; FREE, or DRAINING under a transfer */
+    UC_CACHE_OUTCOME_EXPIRED,  /* committed, but expired: keeps its slot until probed or swept */
 };
 
 struct uc_cache_info {
@@ -86,9 +87,9 @@ struct uc_cache_stats {
 };
 
 /** InvalidParam (capacity 0, unknown name: known ones listed), OutOfMemory. */
-UC_MUST_CHECK enum uc_status uc_cache_buffer_create(
+UC_PRIVATE_API UC_MUST_CHECK enum uc_status uc_cache_buffer_create(
         const struct uc_cache_config *config, struct uc_cache_buffer **buffer_out);
-void uc_cache_buffer_destroy(struct uc_cache_buffer *buffer);
+UC_PRIVATE_API void uc_cache_buffer_destroy(struct uc_cache_buffer *buffer);
 
 /**
  * Two-phase admission, all or nothing (16.3).
@@ -101,7 +102,7 @@ void uc_cache_buffer_destroy(struct uc_cache_buffer *buffer);
  * @retval UC_ERR_NO_SPACE       nothing was changed (R-16.20)
  * @retval UC_ERR_OUT_OF_MEMORY
  */
-UC_MUST_CHECK enum uc_status uc_cache_buffer_reserve(struct uc_cache_buffer *buffer,
+UC_PRIVATE_API UC_MUST_CHECK enum uc_status uc_cache_buffer_reserve(struct uc_cache_buffer *buffer,
         const struct uc_block_id *ids, size_t count, const struct uc_request_context *context,
         const struct uc_policy_hints *hints, struct uc_cache_slot *slots_out,
         struct uc_block_id *evicted_out, size_t *evicted_count_out);
@@ -111,37 +112,37 @@ UC_MUST_CHECK enum uc_status uc_cache_buffer_reserve(struct uc_cache_buffer *buf
  *
  * @param[out] outcomes_out  NULL, or one per id; written always
  * @retval UC_ERR_NOT_FOUND      some id had no reference outstanding
- * @retval UC_ERR_INVALID_PARAM  success while a transfer runs on the slot (R-6.16)
+ * @retval UC_ERR_INVALID_PARAM  success while a transfer runs on the slot (R-6.16); wins over NotFound
  */
-UC_MUST_CHECK enum uc_status uc_cache_buffer_commit(struct uc_cache_buffer *buffer,
+UC_PRIVATE_API UC_MUST_CHECK enum uc_status uc_cache_buffer_commit(struct uc_cache_buffer *buffer,
         const struct uc_block_id *ids, size_t count, bool success,
         enum uc_cache_outcome *outcomes_out);
 
 /** Pin visible blocks, all or nothing; refreshes hotness once per block. */
-UC_MUST_CHECK enum uc_status uc_cache_buffer_pin(struct uc_cache_buffer *buffer,
+UC_PRIVATE_API UC_MUST_CHECK enum uc_status uc_cache_buffer_pin(struct uc_cache_buffer *buffer,
         const struct uc_block_id *ids, size_t count, struct uc_cache_slot *slots_out);
-void uc_cache_buffer_unpin(
+UC_PRIVATE_API void uc_cache_buffer_unpin(
         struct uc_cache_buffer *buffer, const struct uc_block_id *ids, size_t count);
 
 /** hits_out[i] = 1 where visible. Data path: no allocation. */
-void uc_cache_buffer_lookup(struct uc_cache_buffer *buffer, const struct uc_block_id *ids,
-        size_t count, uint8_t *hits_out);
-void uc_cache_buffer_touch(struct uc_cache_buffer *buffer, const struct uc_block_id *ids,
-        size_t count, const struct uc_request_context *context);
+UC_PRIVATE_API void uc_cache_buffer_lookup(struct uc_cache_buffer *buffer,
+        const struct uc_block_id *ids, size_t count, uint8_t *hits_out);
+UC_PRIVATE_API void uc_cache_buffer_touch(struct uc_cache_buffer *buffer,
+        const struct uc_block_id *ids, size_t count, const struct uc_request_context *context);
 
 /** State of one id without side effect. */
-struct uc_cache_info uc_cache_buffer_peek(
+UC_PRIVATE_API struct uc_cache_info uc_cache_buffer_peek(
         const struct uc_cache_buffer *buffer, const struct uc_block_id *id);
 
 /** Any thread. @retval UC_ERR_NOT_FOUND stale. */
-UC_MUST_CHECK enum uc_status uc_cache_buffer_transfer_begin(
+UC_PRIVATE_API UC_MUST_CHECK enum uc_status uc_cache_buffer_transfer_begin(
         struct uc_cache_buffer *buffer, uint32_t slot, uint64_t generation);
-void uc_cache_buffer_transfer_end(struct uc_cache_buffer *buffer, uint32_t slot);
+UC_PRIVATE_API void uc_cache_buffer_transfer_end(struct uc_cache_buffer *buffer, uint32_t slot);
 
 /** Withdraw a damaged block. @retval UC_ERR_NOT_FOUND no such block of that generation. */
-UC_MUST_CHECK enum uc_status uc_cache_buffer_revoke(
+UC_PRIVATE_API UC_MUST_CHECK enum uc_status uc_cache_buffer_revoke(
         struct uc_cache_buffer *buffer, const struct uc_block_id *id, uint64_t generation);
 
-struct uc_cache_stats uc_cache_buffer_stats(const struct uc_cache_buffer *buffer);
+UC_PRIVATE_API struct uc_cache_stats uc_cache_buffer_stats(const struct uc_cache_buffer *buffer);
 
 #endif /* UC_CACHE_CACHE_BUFFER_H */

@@ -10,6 +10,7 @@
 #define UC_PRIVATE_API  __attribute__((visibility("default")))
 #define UC_MUST_CHECK   __attribute__((warn_unused_result))
 #define UC_PRINTF(f, a) __attribute__((format(printf, f, a)))
+#define UC_PREFETCH(p)  __builtin_prefetch(p) /* a line that is read soon */
 
 #if defined(__clang__)
 #    define UC_TSA_(x) __attribute__((x))
