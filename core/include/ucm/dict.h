@@ -99,6 +99,8 @@ UC_API UC_MUST_CHECK enum uc_status uc_dict_get_ms(
 UC_API UC_MUST_CHECK enum uc_status uc_dict_get_list_count(
         const struct uc_dict *dict, const char *key, size_t *count_out);
 /* Elements; an index past the end is UC_ERR_NOT_FOUND. */
+UC_API UC_MUST_CHECK enum uc_status uc_dict_get_bool_at(
+        const struct uc_dict *dict, const char *key, size_t idx, bool *value_out);
 UC_API UC_MUST_CHECK enum uc_status uc_dict_get_int_at(
         const struct uc_dict *dict, const char *key, size_t idx, int64_t *value_out);
 UC_API UC_MUST_CHECK enum uc_status uc_dict_get_double_at(
