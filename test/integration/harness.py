@@ -18,6 +18,8 @@ import tempfile
 import time
 import unittest
 
+import rpc
+
 BIN = pathlib.Path(os.environ.get("UCM_BIN", "build/release/bin"))
 NODE = os.environ.get("UCM_TEST_NODE", "build/release/test/ucm-test-node")
 FABRIC = os.environ.get("UCM_FABRIC", "tcp")
@@ -238,6 +240,21 @@ class Case(unittest.TestCase):
         pair = Pair(self.folder, server.address, **config)
         self.stack.callback(pair.close)
         return pair
+
+
+def flip(server, pair, hash_id, offset):
+    """Flip a byte of a block in the server's memory (the server runs with debug_calls)."""
+    with rpc.Client(ADDRESS, server.port) as client:
+        client.hello()
+        client.call("debug_flip", [bytes.fromhex(pair.scheduler.do("key", hash_id)), offset])
+
+
+def report(server, pair, hash_id, generation):
+    """Claim that a block is damaged."""
+    with rpc.Client(ADDRESS, server.port) as client:
+        client.hello()
+        key = bytes.fromhex(pair.scheduler.do("key", hash_id))
+        client.call("report", [key, generation, "checksum"])
 
 
 def free_port():

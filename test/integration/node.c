@@ -335,6 +335,19 @@ command_wait(struct node *node, char **words, size_t word_count)
     job_release(node, job);
 }
 
+/* key HASH_ID: its block id, for calls that bypass the store. */
+static void
+command_key(struct node *node, char **words, size_t word_count)
+{
+    (void)word_count;
+    (void)make_keys(node, words[1], "1");
+    (void)printf("ok ");
+    for (size_t idx = 0; idx < UC_BLOCK_ID_BYTES; idx++) {
+        (void)printf("%02x", node->keys[0].bytes[idx]);
+    }
+    (void)printf("\n");
+}
+
 static void
 command_health(struct node *node, char **words, size_t word_count)
 {
@@ -361,6 +374,7 @@ static const struct {
         {"put", 5, true, command_submit},
         {"get", 5, true, command_submit},
         {"wait", 3, true, command_wait},
+        {"key", 2, false, command_key},
         {"health", 1, false, command_health},
 };
 

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The main job: two nodes, four processes, share the prefixes of a request trace; every byte is checked."""
+
+import json
+
+import harness
+from harness import ADDRESS, FABRIC, run, trace
+
+# Figures of the public traces, computed once by an independent simulation.
+FIGURES = [
+    # trace, capacity, limit, references, hits, cross-node hits, written, present, evicted
+    ("conversation_trace.jsonl", 10000, None, 288500, 60822, 29993, 227556, 122, 217556),
+    ("synthetic_trace.jsonl", 10000, None, 121877, 51622, None, None, None, None),
+    ("synthetic_trace.jsonl", 60000, None, 121877, 77953, None, None, None, 0),
+    ("conversation_trace.jsonl", 10000, 500, 14162, 2253, 1134, None, None, None),
+]
+NAMES = ("block_refs", "prefix_hits", "cross_node_hits", "written_blocks", "present_blocks",
+         "evicted_blocks")
+
+
+class Replay(harness.Case):
+    def replay(self, *arguments, nodes=2, block_bytes=4096, capacity=10000, timeout=900):
+        result = run("ucm-bench", "replay", "--nodes", nodes, "--block-bytes", block_bytes,
+                     "--capacity-blocks", capacity, "--json", *arguments, timeout=timeout)
+        self.assertEqual(result.returncode, 0, result.stderr[-4000:])
+        return json.loads(result.stdout)
+
+    def over_processes(self, *arguments, **options):
+        report = self.replay("--spawn-server", "--address", ADDRESS, "--fabric", FABRIC, *arguments,
+                             **options)
+        self.assertEqual((report["mismatches"], report["errors"], report["failed_reads"]), (0, 0, 0))
+        self.assertEqual(report["verified_bytes"],
+                         report["prefix_hits"] * options.get("block_bytes", 4096))
+        # The server counted the same.
+        counters = report["server"]
+        self.assertEqual(counters["pinned_keys_total"], report["prefix_hits"])
+        self.assertEqual(counters["committed_blocks_total"], report["written_blocks"])
+        self.assertEqual(counters["present_keys_total"], report["present_blocks"])
+        self.assertEqual(counters["evicted_blocks_total"], report["evicted_blocks"])
+        self.assertEqual(
+            [counters[key] for key in ("reserved_slots", "pinned_slots", "draining_slots")], [0] * 3)
+        return report
+
+    def check_figures(self, report, figures):
+        for name, want in zip(NAMES, figures):
+            if want is not None:
+                self.assertEqual(report[name], want, name)
+
+    def test_simulation_of_the_public_traces(self):
+        for name, capacity, limit, *figures in FIGURES:
+            arguments = ["--trace", trace(name), "--simulate"]
+            arguments += ["--limit", limit] if limit else []
+            self.check_figures(self.replay(*arguments, capacity=capacity), figures)
+
+    def test_public_traces_over_processes(self):
+        rows = FIGURES if FABRIC == "tcp" and harness.PATIENCE == 1 else FIGURES[3:]
+        for name, capacity, limit, *figures in rows:
+            arguments = ["--trace", trace(name)] + (["--limit", limit] if limit else [])
+            self.check_figures(self.over_processes(*arguments, capacity=capacity), figures)
+
+    def test_generated_trace_equals_its_simulation(self):
+        for capacity, nodes in ((300, 2), (50, 3), (5, 2)):
+            generated = ["--generate", "7:150"]
+            want = self.replay(*generated, "--simulate", capacity=capacity, nodes=nodes)
+            got = self.over_processes(*generated, capacity=capacity, nodes=nodes, block_bytes=65536)
+            for name in NAMES + ("requests", "refused_puts"):
+                self.assertEqual(got[name], want[name], f"{name} at {capacity}")
+            self.assertGreater(got["prefix_hits"], 0)
+
+    def test_report_has_latencies_of_every_step(self):
+        report = self.over_processes("--generate", "7:60", capacity=200)
+        for step in ("lookup", "pin", "read", "alloc", "write", "commit"):
+            latency = report["latency_us"][step]
+            self.assertGreater(latency["p50"], 0)
+            self.assertGreaterEqual(latency["p99"], latency["p50"])
+
+
+if __name__ == "__main__":
+    harness.main()
