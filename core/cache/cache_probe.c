@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What reads the cache: lookup, touch, pin, unpin. None allocates; expired blocks go as they are met. */
+
+#include <string.h>
+
+#include "core/cache/cache_internal.h"
+
+enum {
+    PROBE_CHUNK = 256 /* ids resolved at once, on the stack */
+};
+
+bool
+uc_cache_probe(struct uc_cache_buffer *buffer, uint32_t slot, uint64_t now_ms)
+{
+    const struct cache_entry *entry;
+
+    if (slot == UC_BLOCK_MAP_NONE) {
+        return false;
+    }
+
+    /* A slot that an earlier id of the same call removed has no entry any more. */
+    entry = &buffer->entries[slot];
+    if (cache_entry_is_visible(entry, now_ms)) {
+        return true;
+    }
+
+    if (entry->state == CACHE_ENTRY_COMMITTED && !cache_entry_is_held(entry)) {
+        uc_cache_expire(buffer, slot);
+    }
+    return false;
+}
+
+static size_t
+chunk_of(size_t left)
+{
+    return left < PROBE_CHUNK ? left : PROBE_CHUNK;
+}
+
+void
+uc_cache_buffer_lookup(struct uc_cache_buffer *buffer, const struct uc_block_id *ids, size_t count,
+        uint8_t *hits_out)
+{
+    uint64_t now_ms = uc_clock_now_ms(&buffer->clock);
+    uint32_t slots[PROBE_CHUNK];
+
+    for (size_t first = 0; first < count; first += PROBE_CHUNK) {
+        size_t chunk = chunk_of(count - first);
+
+        uc_block_map_find_many(buffer->map, ids + first, chunk, slots);
+        for (size_t idx = 0; idx < chunk; idx++) {
+            hits_out[first + idx] = uc_cache_probe(buffer, slots[idx], now_ms) ? 1 : 0;
+        }
+    }
+}
+
+static void
+refresh(struct uc_cache_buffer *buffer, uint32_t slot)
+{
+    struct uc_policy_hints hints = cache_entry_hints(&buffer->entries[slot]);
+    enum uc_status status = uc_policy_touch_slot(buffer->policy, slot, &hints);
+
+    assert(status == UC_OK);
+    (void)status;
+}
+
+/* never shortens retention, and a block without deadline stays so. */
+static void
+extend(struct uc_cache_buffer *buffer, uint32_t slot, uint64_t deadline_ms)
+{
+    const struct cache_entry *entry = &buffer->entries[slot];
+
+    if (entry->deadline_ms != UC_TIME_NEVER_MS && deadline_ms > entry->deadline_ms) {
+        uc_cache_set_deadline(buffer, slot, deadline_ms);
+    }
+}
+
+void
+uc_cache_buffer_touch(struct uc_cache_buffer *buffer, const struct uc_block_id *ids, size_t count,
+        const struct uc_request_context *context)
+{
+    uint64_t now_ms = uc_clock_now_ms(&buffer->clock);
+    uint64_t ttl_ms = 0;
+    bool has_ttl = uc_request_ttl(context, &ttl_ms);
+
+    for (size_t step = 0; step < count; step++) {
+        size_t idx = cache_feed_index(buffer, step, count);
+        uint32_t slot = uc_block_map_find(buffer->map, &ids[idx]);
+
+        if (!uc_cache_probe(buffer, slot, now_ms)) {
+            continue;
+        }
+        refresh(buffer, slot);
+        if (has_ttl) {
+            extend(buffer, slot, uc_time_add_ms(now_ms, ttl_ms));
+        }
+    }
+}
+
+void
+uc_cache_buffer_unpin(struct uc_cache_buffer *buffer, const struct uc_block_id *ids, size_t count)
+{
+    uint32_t slots[PROBE_CHUNK];
+
+    for (size_t first = 0; first < count; first += PROBE_CHUNK) {
+        size_t chunk = chunk_of(count - first);
+
+        uc_block_map_find_many(buffer->map, ids + first, chunk, slots);
+        for (size_t idx = 0; idx < chunk; idx++) {
+            if (slots[idx] != UC_BLOCK_MAP_NONE && buffer->entries[slots[idx]].reader_pins > 0) {
+                buffer->entries[slots[idx]].reader_pins--;
+                uc_cache_unhold(buffer, slots[idx]);
+            }
+        }
+    }
+}
+
+static enum uc_status
+pin_one(struct uc_cache_buffer *buffer, uint32_t slot, size_t idx, uint64_t now_ms)
+{
+    enum uc_status status;
+
+    if (!uc_cache_probe(buffer, slot, now_ms)) {
+        return uc_error(UC_ERR_NOT_FOUND, "pin: block %zu of the list is not in the cache", idx);
+    }
+
+    status = uc_cache_hold(buffer, slot);
+    if (status == UC_OK) {
+        buffer->entries[slot].reader_pins++;
+    }
+    return status;
+}
+
+/* Take all pins; on failure none is kept. */
+static enum uc_status
+pin_all(struct uc_cache_buffer *buffer, const struct uc_block_id *ids, size_t count)
+{
+    uint64_t now_ms = uc_clock_now_ms(&buffer->clock);
+    uint32_t slots[PROBE_CHUNK];
+
+    for (size_t first = 0; first < count; first += PROBE_CHUNK) {
+        size_t chunk = chunk_of(count - first);
+
+        uc_block_map_find_many(buffer->map, ids + first, chunk, slots);
+        for (size_t idx = 0; idx < chunk; idx++) {
+            enum uc_status status = pin_one(buffer, slots[idx], first + idx, now_ms);
+
+            if (status != UC_OK) {
+                uc_cache_buffer_unpin(buffer, ids, first + idx);
+                return status;
+            }
+        }
+    }
+
+    return UC_OK;
+}
+
+/* A new mark for this call, so that a block is refreshed once however often it is listed. */
+static void
+next_epoch(struct uc_cache_buffer *buffer)
+{
+    if (++buffer->epoch != 0) {
+        return;
+    }
+
+    for (size_t slot = 0; slot < buffer->capacity; slot++) {
+        buffer->entries[slot].mark = 0;
+    }
+    buffer->epoch = 1;
+}
+
+enum uc_status
+uc_cache_buffer_pin(struct uc_cache_buffer *buffer, const struct uc_block_id *ids, size_t count,
+        struct uc_cache_slot *slots_out)
+{
+    enum uc_status status;
+
+    if (count == 0) {
+        return uc_error(UC_ERR_INVALID_PARAM, "pin: no blocks");
+    }
+    status = pin_all(buffer, ids, count);
+    if (status != UC_OK) {
+        return status;
+    }
+
+    next_epoch(buffer);
+    for (size_t step = 0; step < count; step++) {
+        size_t idx = cache_feed_index(buffer, step, count);
+        uint32_t slot = uc_block_map_find(buffer->map, &ids[idx]); /* just found: in the cache */
+
+        slots_out[idx] = (struct uc_cache_slot){
+                .generation = uc_policy_generation(buffer->policy, slot),
+                .slot = slot,
+                .admission = UC_CACHE_READMITTED,
+        };
+        if (buffer->entries[slot].mark != buffer->epoch) {
+            buffer->entries[slot].mark = buffer->epoch;
+            refresh(buffer, slot);
+        }
+    }
+    return UC_OK;
+}
