@@ -14,6 +14,7 @@
 #include <ucm/compiler.h>
 #include <ucm/dict.h>
 #include <ucm/scheduler.h>
+#include <ucm/setup.h>
 #include <ucm/status.h>
 #include <ucm/worker.h>
 
@@ -24,9 +25,6 @@ enum uc_role {
     UC_ROLE_SCHEDULER, /* control only: moves no bytes */
     UC_ROLE_WORKER,
 };
-
-/** Answers Ok when the event behind a handle fired, Retry when not yet, else a failure. */
-typedef enum uc_status (*uc_prerequisite_fn)(void *context, uint64_t handle);
 
 /** All optional; NULL options mean defaults. Grows at the end. */
 struct uc_assembler_options {
