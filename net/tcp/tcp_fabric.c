@@ -1,0 +1,352 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "net/tcp/tcp_fabric.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <ucm/log.h>
+
+#include "net/tcp/tcp_object.h"
+
+enum {
+    EVENT_COUNT = 64,
+};
+
+const struct uc_fabric_caps uc_tcp_caps = {
+        .needs_registration = false,
+        .checks_generation = true,
+        .max_piece_count = 65536,
+        .max_op_bytes = UC_TCP_MAX_OP_BYTES,
+};
+
+void
+uc_tcp_source_wake(struct uc_tcp_source *source)
+{
+    if (uc_list_is_empty(&source->turn_node)) {
+        uc_list_add(&source->fabric->turns, &source->turn_node);
+    }
+}
+
+void
+uc_tcp_source_set_deadline(struct uc_tcp_source *source, uint64_t deadline_ms)
+{
+    source->deadline_ms = deadline_ms;
+    uc_list_remove(&source->timed_node);
+    uc_list_add(&source->fabric->timed, &source->timed_node);
+}
+
+bool
+uc_tcp_fabric_may_warn(struct uc_fabric *fabric)
+{
+    uint64_t now_ms = uc_clock_now_ms(&fabric->clock);
+
+    if (now_ms < fabric->next_warn_ms) {
+        return false;
+    }
+
+    fabric->next_warn_ms = uc_time_add_ms(now_ms, UC_TCP_WARN_EVERY_MS);
+    return true;
+}
+
+void
+uc_tcp_endpoint_bury(struct uc_fabric_endpoint *endpoint)
+{
+    struct uc_fabric *fabric = endpoint->source.fabric;
+
+    assert(endpoint->source.fd < 0);
+    if (endpoint->domain != NULL) {
+        endpoint->domain->endpoint_count--;
+    }
+    fabric->endpoint_count--;
+    if (!fabric->is_polling) {
+        free(endpoint);
+        return;
+    }
+
+    /* A caller up the stack may still point to it. */
+    uc_list_add(&fabric->dead, &endpoint->source.turn_node);
+}
+
+static void
+free_dead(struct uc_fabric *fabric)
+{
+    struct uc_list *node;
+
+    while ((node = uc_list_take(&fabric->dead)) != NULL) {
+        free(uc_list_entry(node, struct uc_fabric_endpoint, source.turn_node));
+    }
+}
+
+static enum uc_status
+tcp_open(const struct uc_fabric_config *config, struct uc_fabric **fabric_out)
+{
+    struct uc_fabric *fabric = calloc(1, sizeof(*fabric));
+    enum uc_status status = UC_ERR_OUT_OF_MEMORY;
+
+    if (fabric == NULL) {
+        return uc_error(UC_ERR_OUT_OF_MEMORY, "tcp: no memory for the fabric; free some");
+    }
+
+    fabric->clock = uc_clock_monotonic();
+    uc_list_init(&fabric->turns);
+    uc_list_init(&fabric->timed);
+    uc_list_init(&fabric->dead);
+    if (config != NULL && config->address != NULL) {
+        fabric->name = strdup(config->address);
+        if (fabric->name == NULL) {
+            (void)uc_error(status, "tcp: no memory for the address; free some");
+            goto err_free_fabric;
+        }
+        status = uc_tcp_fabric_look_up(fabric, fabric->name);
+        if (status != UC_OK) {
+            goto err_free_name;
+        }
+    }
+
+    fabric->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (fabric->epoll_fd < 0) {
+        status = uc_log_errno(errno, "tcp: epoll_create1");
+        goto err_free_name;
+    }
+
+    *fabric_out = fabric;
+    return UC_OK;
+
+err_free_name:
+    free(fabric->name);
+err_free_fabric:
+    free(fabric);
+    return status;
+}
+
+static void
+tcp_close(struct uc_fabric *fabric)
+{
+    if (fabric == NULL) {
+        return;
+    }
+
+    assert(!fabric->is_polling);
+    assert(fabric->endpoint_count == 0);
+    assert(fabric->listener_count == 0);
+    assert(fabric->domain_count == 0);
+    (void)close(fabric->epoll_fd);
+    free(fabric->name);
+    free(fabric);
+}
+
+static void
+tcp_caps(const struct uc_fabric *fabric, struct uc_fabric_caps *caps_out)
+{
+    (void)fabric;
+    *caps_out = uc_tcp_caps;
+}
+
+static struct uc_tcp_target *
+target_of(struct uc_fabric_endpoint *endpoint)
+{
+    return (struct uc_tcp_target *)endpoint;
+}
+
+static struct uc_tcp_client *
+client_of(struct uc_fabric_endpoint *endpoint)
+{
+    return (struct uc_tcp_client *)endpoint;
+}
+
+static void
+tcp_fence(struct uc_fabric_endpoint *endpoint)
+{
+    if (endpoint->source.kind == UC_TCP_CLIENT) {
+        uc_tcp_client_close(client_of(endpoint));
+    } else {
+        uc_tcp_target_close(target_of(endpoint));
+    }
+}
+
+static void
+tcp_disconnect(struct uc_fabric_endpoint *endpoint)
+{
+    if (endpoint == NULL) {
+        return;
+    }
+
+    tcp_fence(endpoint);
+    uc_tcp_endpoint_bury(endpoint);
+}
+
+/* Turn events into what each source may do, and give those sources a turn. */
+static void
+fetch_events(struct uc_fabric *fabric)
+{
+    struct epoll_event events[EVENT_COUNT];
+    int count = epoll_wait(fabric->epoll_fd, events, EVENT_COUNT, 0);
+
+    for (int idx = 0; idx < count; idx++) {
+        struct uc_tcp_source *source = events[idx].data.ptr;
+        uint32_t flags = events[idx].events;
+
+        if ((flags & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
+            source->is_hung_up = true;
+            source->readable = true;
+        }
+        if ((flags & EPOLLIN) != 0) {
+            source->readable = true;
+        }
+        if ((flags & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0) {
+            source->writable = true;
+        }
+        uc_tcp_source_wake(source);
+    }
+}
+
+static struct uc_tcp_source *
+first_due(struct uc_fabric *fabric, uint64_t now_ms)
+{
+    uc_list_for_each (node, &fabric->timed) {
+        struct uc_tcp_source *source = uc_list_entry(node, struct uc_tcp_source, timed_node);
+
+        if (source->deadline_ms <= now_ms) {
+            return source;
+        }
+    }
+    return NULL;
+}
+
+static size_t
+expire(struct uc_fabric *fabric)
+{
+    struct uc_tcp_source *source;
+    uint64_t now_ms;
+    size_t count = 0;
+
+    if (uc_list_is_empty(&fabric->timed)) {
+        return 0;
+    }
+
+    now_ms = uc_clock_now_ms(&fabric->clock);
+    /* From the start each time: a callback may have changed the ring. */
+    while ((source = first_due(fabric, now_ms)) != NULL) {
+        uc_list_remove(&source->timed_node);
+        count++;
+        switch (source->kind) {
+        case UC_TCP_LISTENER:
+            uc_tcp_listener_expire((struct uc_fabric_listener *)source);
+            break;
+        case UC_TCP_CLIENT:
+            uc_tcp_client_expire((struct uc_tcp_client *)source);
+            break;
+        case UC_TCP_TARGET:
+            uc_tcp_target_drop((struct uc_tcp_target *)source);
+            break;
+        }
+    }
+    return count;
+}
+
+static bool
+source_turn(struct uc_tcp_source *source, size_t *budget)
+{
+    switch (source->kind) {
+    case UC_TCP_LISTENER:
+        return uc_tcp_listener_turn((struct uc_fabric_listener *)source, budget);
+    case UC_TCP_CLIENT:
+        return uc_tcp_client_turn((struct uc_tcp_client *)source, budget);
+    case UC_TCP_TARGET:
+        return uc_tcp_target_turn((struct uc_tcp_target *)source, budget);
+    }
+    return false;
+}
+
+static size_t
+tcp_poll(struct uc_fabric *fabric, size_t budget)
+{
+    struct uc_list marker; /* behind it are those who get their turn in the next poll */
+    struct uc_list *node;
+    size_t left = budget;
+    size_t expired;
+
+    fabric->is_polling = true;
+    fetch_events(fabric);
+    expired = expire(fabric);
+
+    uc_list_init(&marker);
+    uc_list_add(&fabric->turns, &marker);
+    while (left > 0 && (node = uc_list_take(&fabric->turns)) != &marker) {
+        struct uc_tcp_source *source = uc_list_entry(node, struct uc_tcp_source, turn_node);
+
+        if (source_turn(source, &left)) {
+            uc_tcp_source_wake(source);
+        }
+    }
+    uc_list_remove(&marker);
+
+    fabric->is_polling = false;
+    free_dead(fabric);
+    return budget - left + expired;
+}
+
+static bool
+tcp_arm(struct uc_fabric *fabric)
+{
+    /* Events keep the epoll readable until poll fetches them; only turns are invisible to it. */
+    return uc_list_is_empty(&fabric->turns);
+}
+
+static int
+tcp_event_fd(const struct uc_fabric *fabric)
+{
+    return fabric->epoll_fd;
+}
+
+static uint64_t
+tcp_next_deadline_ms(const struct uc_fabric *fabric)
+{
+    uint64_t deadline_ms = UC_TIME_NEVER_MS;
+
+    uc_list_for_each (node, &fabric->timed) {
+        const struct uc_tcp_source *source =
+                uc_list_entry(node, const struct uc_tcp_source, timed_node);
+
+        if (source->deadline_ms < deadline_ms) {
+            deadline_ms = source->deadline_ms;
+        }
+    }
+    return deadline_ms;
+}
+
+static const struct uc_fabric_ops tcp_ops = {
+        .abi_version = UC_FABRIC_ABI_VERSION,
+        .struct_size = sizeof(struct uc_fabric_ops),
+        .name = "tcp",
+        .open = tcp_open,
+        .close = tcp_close,
+        .caps = tcp_caps,
+        .domain_open = uc_tcp_domain_open,
+        .domain_close = uc_tcp_domain_close,
+        .region_register = uc_tcp_region_register,
+        .region_deregister = uc_tcp_region_deregister,
+        .region_key = uc_tcp_region_key,
+        .listen = uc_tcp_listen,
+        .listener_port = uc_tcp_listener_port,
+        .listener_close = uc_tcp_listener_close,
+        .connect = uc_tcp_connect,
+        .fence = tcp_fence,
+        .disconnect = tcp_disconnect,
+        .post = uc_tcp_post,
+        .poll = tcp_poll,
+        .arm = tcp_arm,
+        .event_fd = tcp_event_fd,
+        .next_deadline_ms = tcp_next_deadline_ms,
+};
+
+const struct uc_fabric_ops *
+uc_tcp_fabric_ops(void)
+{
+    return &tcp_ops;
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <assert.h>
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <ucm/log.h>
+
+#include "net/tcp/tcp_object.h"
+
+static size_t
+copy_addresses(const struct addrinfo *list, struct uc_tcp_address *addresses)
+{
+    size_t count = 0;
+
+    for (const struct addrinfo *info = list; info != NULL && count < UC_TCP_ADDRESS_COUNT;
+            info = info->ai_next) {
+        if (info->ai_addrlen <= sizeof(addresses[count].storage)) {
+            memset(&addresses[count], 0, sizeof(addresses[count]));
+            memcpy(&addresses[count].storage, info->ai_addr, info->ai_addrlen);
+            addresses[count].length_bytes = info->ai_addrlen;
+            count++;
+        }
+    }
+
+    return count;
+}
+
+static int
+look_up(const char *name, int flags, struct uc_tcp_address *addresses, size_t *count_out)
+{
+    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = flags};
+    struct addrinfo *list = NULL;
+    int error = getaddrinfo(name, NULL, &hints, &list);
+
+    if (error == 0) {
+        *count_out = copy_addresses(list, addresses);
+        freeaddrinfo(list);
+    }
+    return error;
+}
+
+enum uc_status
+uc_tcp_fabric_look_up(struct uc_fabric *fabric, const char *name)
+{
+    int error = look_up(name, 0, fabric->addresses, &fabric->address_count);
+
+    if (error != 0 || fabric->address_count == 0) {
+        return uc_error(UC_ERR_INVALID_PARAM,
+                "tcp: address %s: %s; give a numeric address or a name that resolves here", name,
+                error != 0 ? gai_strerror(error) : "no usable address");
+    }
+
+    return UC_OK;
+}
+
+static void
+set_port(struct uc_tcp_address *address, uint16_t port)
+{
+    if (address->storage.ss_family == AF_INET6) {
+        ((struct sockaddr_in6 *)&address->storage)->sin6_port = htons(port);
+    } else {
+        ((struct sockaddr_in *)&address->storage)->sin_port = htons(port);
+    }
+}
+
+enum uc_status
+uc_tcp_fabric_resolve(const struct uc_fabric *fabric, const char *text, uint16_t port,
+        struct uc_tcp_address *addresses_out, size_t *count_out)
+{
+    size_t count = 0;
+
+    if (fabric->name != NULL && strcmp(text, fabric->name) == 0) {
+        count = fabric->address_count;
+        memcpy(addresses_out, fabric->addresses, count * sizeof(*addresses_out));
+    } else {
+        int error = look_up(text, AI_NUMERICHOST, addresses_out, &count);
+
+        if (error != 0 || count == 0) {
+            return uc_error(UC_ERR_INVALID_PARAM,
+                    "tcp: address %s: %s; only the name the fabric was opened with is looked up, "
+                    "others must be numeric",
+                    text, error != 0 ? gai_strerror(error) : "no usable address");
+        }
+    }
+
+    for (size_t idx = 0; idx < count; idx++) {
+        set_port(&addresses_out[idx], port);
+    }
+    *count_out = count;
+    return UC_OK;
+}
+
+void
+uc_tcp_source_init(struct uc_tcp_source *source, struct uc_fabric *fabric, enum uc_tcp_kind kind)
+{
+    source->fabric = fabric;
+    source->kind = kind;
+    source->fd = -1;
+    uc_list_init(&source->turn_node);
+    uc_list_init(&source->timed_node);
+}
+
+enum uc_status
+uc_tcp_source_watch(struct uc_tcp_source *source, int fd)
+{
+    struct epoll_event event = {
+            .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.ptr = source};
+
+    if (epoll_ctl(source->fabric->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
+        return uc_log_errno(errno, "tcp: epoll_ctl");
+    }
+
+    source->fd = fd;
+    source->lost_errno = 0;
+    source->readable = false;
+    source->writable = false;
+    source->is_hung_up = false;
+    return UC_OK;
+}
+
+void
+uc_tcp_source_close(struct uc_tcp_source *source, bool discard)
+{
+    uc_list_remove(&source->turn_node);
+    uc_list_remove(&source->timed_node);
+    if (source->fd < 0) {
+        return;
+    }
+
+    if (discard) {
+        struct linger linger = {.l_onoff = 1, .l_linger = 0};
+
+        (void)setsockopt(source->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+    }
+    /* The only descriptor of this socket, so that closing it also ends its registration. */
+    (void)close(source->fd);
+    source->fd = -1;
+    source->readable = false;
+    source->writable = false;
+}
+
+/* What a failed call means. */
+static enum uc_tcp_io
+failure(struct uc_tcp_source *source, bool *ready)
+{
+    if (errno == EAGAIN || errno == EWOULDBLOCK) {
+        *ready = false;
+        return UC_TCP_BLOCKED;
+    }
+
+    source->lost_errno = errno;
+    return UC_TCP_LOST;
+}
+
+enum uc_tcp_io
+uc_tcp_source_receive(struct uc_tcp_source *source, struct iovec *iov, size_t count,
+        size_t want_bytes, size_t *done_bytes_out)
+{
+    struct msghdr message = {.msg_iov = iov, .msg_iovlen = count};
+    ssize_t done;
+
+    if (!source->readable) {
+        return UC_TCP_BLOCKED;
+    }
+
+    do {
+        done = recvmsg(source->fd, &message, 0);
+    } while (done < 0 && errno == EINTR);
+    if (done < 0) {
+        return failure(source, &source->readable);
+    }
+    if (done == 0) {
+        source->lost_errno = 0;
+        return UC_TCP_LOST;
+    }
+
+    /* A short read emptied the socket; more, or its end, makes another event. */
+    if ((size_t)done < want_bytes && !source->is_hung_up) {
+        source->readable = false;
+    }
+    *done_bytes_out = (size_t)done;
+    return UC_TCP_MOVED;
+}
+
+enum uc_tcp_io
+uc_tcp_source_send(struct uc_tcp_source *source, struct iovec *iov, size_t count, size_t want_bytes,
+        size_t *done_bytes_out)
+{
+    struct msghdr message = {.msg_iov = iov, .msg_iovlen = count};
+    ssize_t done;
+
+    if (!source->writable) {
+        return UC_TCP_BLOCKED;
+    }
+
+    do {
+        done = sendmsg(source->fd, &message, MSG_NOSIGNAL);
+    } while (done < 0 && errno == EINTR);
+    if (done < 0) {
+        return failure(source, &source->writable);
+    }
+
+    /* A short write filled the socket; room makes another event. */
+    if ((size_t)done < want_bytes) {
+        source->writable = false;
+    }
+    *done_bytes_out = (size_t)done;
+    return UC_TCP_MOVED;
+}
+
+const uint8_t *
+uc_tcp_endpoint_take(struct uc_fabric_endpoint *endpoint, size_t length)
+{
+    const uint8_t *bytes = &endpoint->rx[endpoint->rx_begin];
+
+    if (endpoint->rx_end - endpoint->rx_begin < length) {
+        return NULL;
+    }
+
+    endpoint->rx_begin += length;
+    return bytes;
+}
+
+struct iovec
+uc_tcp_endpoint_rx_room(struct uc_fabric_endpoint *endpoint)
+{
+    size_t kept = endpoint->rx_end - endpoint->rx_begin;
+
+    /* Callers parse whole frames first: what is left is the beginning of one. */
+    assert(kept < UC_TCP_REQUEST_BYTES);
+    memmove(endpoint->rx, &endpoint->rx[endpoint->rx_begin], kept);
+    endpoint->rx_begin = 0;
+    endpoint->rx_end = kept;
+    return (struct iovec){.iov_base = &endpoint->rx[kept], .iov_len = sizeof(endpoint->rx) - kept};
+}
