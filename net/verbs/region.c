@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+
+#include <ucm/log.h>
+
+#include "net/verbs/verbs.h"
+
+static int
+access_flags(uint32_t region_idx, enum uc_fabric_access access)
+{
+    if (region_idx == UINT32_MAX) {
+        return IBV_ACCESS_LOCAL_WRITE;
+    }
+    if (access == UC_FABRIC_READ_ONLY) {
+        return IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ;
+    }
+    return IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
+}
+
+/* Says which limit a failed registration met, as far as can be known, and what to do about it. */
+static enum uc_status
+explain_failure(const struct uc_fabric_domain *domain, uint64_t length_bytes, int error)
+{
+    const struct uc_fabric *fabric = domain->fabric;
+    struct rlimit limit;
+
+    if ((error == ENOMEM || error == EPERM || error == EAGAIN) &&
+            getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) {
+        return uc_log_errno(error,
+                "verbs %s: ibv_reg_mr of %" PRIu64
+                " bytes; the memlock limit is %llu bytes for all "
+                "of them together, raise it (ulimit -l unlimited, or LimitMEMLOCK=infinity)",
+                fabric->device_name, length_bytes, (unsigned long long)limit.rlim_cur);
+    }
+    if (error == ENOMEM) {
+        return uc_log_errno(error,
+                "verbs %s: ibv_reg_mr of %" PRIu64 " bytes; the device has max_mr %d and "
+                "max_mr_size %" PRIu64 ": register fewer or smaller regions, or free memory",
+                fabric->device_name, length_bytes, fabric->attr.max_mr, fabric->attr.max_mr_size);
+    }
+    return uc_log_errno(error, "verbs %s: ibv_reg_mr of %" PRIu64 " bytes; is it mapped writable?",
+            fabric->device_name, length_bytes);
+}
+
+enum uc_status
+uc_verbs_region_register(struct uc_fabric_domain *domain, void *address, uint64_t length_bytes,
+        uint32_t region_idx, enum uc_fabric_access access, struct uc_fabric_region **region_out)
+{
+    struct uc_fabric_region *region;
+    enum uc_status status;
+
+    if (address == NULL || length_bytes == 0 || length_bytes > SIZE_MAX - (uintptr_t)address) {
+        return uc_error(UC_ERR_INVALID_PARAM,
+                "verbs: %" PRIu64 " bytes at %p are no memory; pass a mapped range", length_bytes,
+                address);
+    }
+    if (length_bytes > domain->fabric->attr.max_mr_size) {
+        return uc_error(UC_ERR_NO_SPACE,
+                "verbs %s: a region of %" PRIu64 " bytes is above the device's max_mr_size %" PRIu64
+                "; use smaller regions (region_bytes)",
+                domain->fabric->device_name, length_bytes, domain->fabric->attr.max_mr_size);
+    }
+
+    region = calloc(1, sizeof(*region));
+    if (region == NULL) {
+        return uc_error(UC_ERR_OUT_OF_MEMORY, "verbs: no memory for a region");
+    }
+
+    region->mr =
+            ibv_reg_mr(domain->pd, address, (size_t)length_bytes, access_flags(region_idx, access));
+    if (region->mr == NULL) {
+        status = explain_failure(domain, length_bytes, errno);
+        goto err_free;
+    }
+
+    region->domain = domain;
+    region->address = address;
+    region->length_bytes = length_bytes;
+    domain->region_count++;
+    *region_out = region;
+    return UC_OK;
+
+err_free:
+    free(region);
+    return status;
+}
+
+void
+uc_verbs_region_deregister(struct uc_fabric_region *region)
+{
+    int error;
+
+    if (region == NULL) {
+        return;
+    }
+
+    error = ibv_dereg_mr(region->mr);
+    if (error != 0) {
+        (void)uc_log_errno(error, "verbs %s: ibv_dereg_mr", region->domain->fabric->device_name);
+    }
+    region->domain->region_count--;
+    free(region);
+}
+
+void
+uc_verbs_region_key(const struct uc_fabric_region *region, struct uc_fabric_region_key *key_out)
+{
+    *key_out = (struct uc_fabric_region_key){
+            .address = (uintptr_t)region->address,
+            .key = region->mr->rkey,
+            .length_bytes = region->length_bytes,
+    };
+}
