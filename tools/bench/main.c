@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "tools/bench/command.h"
+
+static const struct uc_bench_command commands[] = {
+        {"replay", "replay a trace of requests, on the index alone or through a server",
+                uc_bench_replay},
+};
+
+enum {
+    COMMAND_COUNT = sizeof(commands) / sizeof(commands[0])
+};
+
+static void
+print_help(FILE *file)
+{
+    (void)fputs("usage: ucm-bench COMMAND [options]\n\ncommands:\n", file);
+    for (size_t idx = 0; idx < COMMAND_COUNT; idx++) {
+        (void)fprintf(file, "  %-12s %s\n", commands[idx].name, commands[idx].summary);
+    }
+    (void)fputs("\nucm-bench COMMAND --help lists the options of a command.\n", file);
+}
+
+int
+main(int argc, char *argv[])
+{
+    const char *name = argc > 1 ? argv[1] : NULL;
+
+    if (name == NULL) {
+        print_help(stderr);
+        return UC_BENCH_USAGE;
+    }
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0) {
+        print_help(stdout);
+        return UC_BENCH_DONE;
+    }
+    if (strcmp(name, "--version") == 0) {
+        (void)puts("ucm-bench " UCM_VERSION);
+        return UC_BENCH_DONE;
+    }
+    for (size_t idx = 0; idx < COMMAND_COUNT; idx++) {
+        if (strcmp(commands[idx].name, name) == 0) {
+            return commands[idx].run(argc - 2, argv + 2);
+        }
+    }
+
+    (void)fprintf(stderr, "ucm-bench: unknown command '%s'; see ucm-bench --help\n", name);
+    return UC_BENCH_USAGE;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/** @file replay_options.h Command line of `ucm-bench replay`: one table parses and documents it. */
+
+#ifndef UC_BENCH_REPLAY_OPTIONS_H
+#define UC_BENCH_REPLAY_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <ucm/compiler.h>
+#include <ucm/status.h>
+
+struct uc_replay_generate {
+    uint64_t seed;
+    uint64_t requests; /* 0 = no generated trace */
+};
+
+/** What to replay, and how. Texts are borrowed from the command line. */
+struct uc_replay_options {
+    const char *trace_path; /* NULL = generated */
+    struct uc_replay_generate generate;
+    uint64_t nodes;
+    uint64_t capacity_blocks;
+    uint64_t block_bytes;
+    const char *policy;
+    const char *fabric; /* tcp, verbs, auto */
+    const char *server; /* host:port; NULL = spawned or simulated */
+    const char *namespace_name;
+    uint64_t timeout_ms;
+    uint64_t limit; /* requests; 0 = all */
+    bool spawn_server;
+    bool simulate;
+    bool checksum;
+    bool json;
+    bool help;
+};
+
+/**
+ * Parse `--name value`, `--name=value` and flags; @p argv holds no command name.
+ *
+ * @retval UC_ERR_INVALID_PARAM  unknown, malformed, missing or contradicting; the text says which. With
+ *                               `--help` nothing else is checked
+ */
+UC_MUST_CHECK enum uc_status uc_replay_options_parse(
+        int argc, char *const argv[], struct uc_replay_options *options_out);
+
+void uc_replay_options_print_help(FILE *file);
+
+#endif /* UC_BENCH_REPLAY_OPTIONS_H */

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "tools/bench/replay_report.h"
+
+#include <inttypes.h>
+#include <jansson.h>
+#include <stdlib.h>
+
+static void
+print_json(
+        const struct uc_replay_options *options, const struct uc_replay_report *report, FILE *file)
+{
+    json_t *root = json_pack("{s:s, s:I, s:I, s:s}", "mode",
+            options->simulate ? "simulate" : "replay", "nodes", (json_int_t)options->nodes,
+            "capacity_blocks", (json_int_t)options->capacity_blocks, "policy", options->policy);
+    json_t *latencies = json_object();
+
+    if (options->trace_path != NULL) {
+        (void)json_object_set_new(root, "trace", json_string(options->trace_path));
+    } else {
+        (void)json_object_set_new(
+                root, "generate_seed", json_integer((json_int_t)options->generate.seed));
+    }
+    if (!options->simulate) {
+        (void)json_object_set_new(root, "fabric", json_string(options->fabric));
+        (void)json_object_set_new(
+                root, "block_bytes", json_integer((json_int_t)options->block_bytes));
+    }
+
+#define SET_COUNT_(name, help) \
+    (void)json_object_set_new(root, #name, json_integer((json_int_t)report->counts.name));
+    UC_REPLAY_COUNT_MAP(SET_COUNT_)
+#undef SET_COUNT_
+    (void)json_object_set_new(root, "seconds", json_real(report->counts.seconds));
+
+    for (size_t idx = 0; idx < report->latency_count; idx++) {
+        const struct uc_replay_latency *latency = &report->latencies[idx];
+
+        (void)json_object_set_new(latencies, latency->operation,
+                json_pack("{s:I, s:f, s:f, s:f}", "count", (json_int_t)latency->count, "p50",
+                        latency->p50_us, "p99", latency->p99_us, "max", latency->max_us));
+    }
+    (void)json_object_set_new(root, "latency_us", latencies);
+
+    (void)json_dumpf(root, file, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
+    (void)fputc('\n', file);
+    json_decref(root);
+}
+
+static double
+percent(uint64_t part, uint64_t whole)
+{
+    return whole == 0 ? 0 : 100.0 * (double)part / (double)whole;
+}
+
+static void
+print_latencies(const struct uc_replay_report *report, FILE *file)
+{
+    if (report->latency_count == 0) {
+        return;
+    }
+
+    (void)fprintf(
+            file, "\n%-16s %12s %12s %12s %12s\n", "latency (us)", "count", "p50", "p99", "max");
+    for (size_t idx = 0; idx < report->latency_count; idx++) {
+        const struct uc_replay_latency *latency = &report->latencies[idx];
+
+        (void)fprintf(file, "%-16s %12" PRIu64 " %12.1f %12.1f %12.1f\n", latency->operation,
+                latency->count, latency->p50_us, latency->p99_us, latency->max_us);
+    }
+}
+
+static void
+print_table(
+        const struct uc_replay_options *options, const struct uc_replay_report *report, FILE *file)
+{
+    const struct uc_replay_counts *counts = &report->counts;
+
+    if (options->trace_path != NULL) {
+        (void)fprintf(file, "trace %s", options->trace_path);
+    } else {
+        (void)fprintf(file, "generated trace %" PRIu64 ":%" PRIu64, options->generate.seed,
+                options->generate.requests);
+    }
+    (void)fprintf(file, ", %" PRIu64 " nodes, %" PRIu64 " blocks, policy %s%s\n\n", options->nodes,
+            options->capacity_blocks, options->policy,
+            options->simulate ? ", index alone (simulated)" : "");
+
+#define PRINT_COUNT_(name, help) \
+    (void)fprintf(file, "%-16s %12" PRIu64 "  %s\n", #name, counts->name, (help));
+    UC_REPLAY_COUNT_MAP(PRINT_COUNT_)
+#undef PRINT_COUNT_
+
+    (void)fprintf(file, "%-16s %12.2f  %% of the references\n", "hit rate",
+            percent(counts->prefix_hits, counts->block_refs));
+    (void)fprintf(file, "%-16s %12.3f\n", "seconds", counts->seconds);
+    print_latencies(report, file);
+}
+
+void
+uc_replay_report_print(
+        const struct uc_replay_options *options, const struct uc_replay_report *report, FILE *file)
+{
+    if (options->json) {
+        print_json(options, report, file);
+    } else {
+        print_table(options, report, file);
+    }
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/** @file replay_report.h What a replay counted, simulated or real. Plain values; one thread. */
+
+#ifndef UC_BENCH_REPLAY_REPORT_H
+#define UC_BENCH_REPLAY_REPORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "tools/bench/replay_options.h"
+
+/* X(name, help): the struct, the table and the JSON come from here. */
+#define UC_REPLAY_COUNT_MAP(X)                                        \
+    X(requests, "requests replayed")                                  \
+    X(block_refs, "blocks they refer to")                             \
+    X(prefix_hits, "of these, in the contiguous present prefix")      \
+    X(cross_node_hits, "hits on a block that another node wrote")     \
+    X(written_blocks, "blocks written")                               \
+    X(present_blocks, "blocks found behind a hole: nothing to write") \
+    X(evicted_blocks, "blocks evicted")                               \
+    X(refused_puts, "requests whose blocks found no space")           \
+    X(verified_bytes, "bytes read back and compared")                 \
+    X(mismatches, "blocks read back with wrong bytes")                \
+    X(errors, "calls that failed and should not have")
+
+#define UC_REPLAY_COUNT_MEMBER_(name, help) uint64_t name;
+struct uc_replay_counts {
+    UC_REPLAY_COUNT_MAP(UC_REPLAY_COUNT_MEMBER_)
+    double seconds;
+};
+#undef UC_REPLAY_COUNT_MEMBER_
+
+/** Percentiles of one operation. */
+struct uc_replay_latency {
+    const char *operation; /* static storage */
+    uint64_t count;
+    double p50_us;
+    double p99_us;
+    double max_us;
+};
+
+enum {
+    UC_REPLAY_LATENCY_MAX = 8
+};
+
+struct uc_replay_report {
+    struct uc_replay_counts counts;
+    struct uc_replay_latency latencies[UC_REPLAY_LATENCY_MAX];
+    size_t latency_count; /* 0 in a simulation */
+};
+
+/** Print with the configuration: a table for people, or one JSON object if the options say so. */
+void uc_replay_report_print(
+        const struct uc_replay_options *options, const struct uc_replay_report *report, FILE *file);
+
+#endif /* UC_BENCH_REPLAY_REPORT_H */
