@@ -201,6 +201,12 @@ uc_block_map_remove(struct uc_block_map *map, uint32_t slot)
     map->count--;
 }
 
+void
+uc_block_map_prefetch(const struct uc_block_map *map, uint32_t slot)
+{
+    UC_PREFETCH(&map->buckets[home_of(map, hash_id(map, slot_id(map, slot)))]);
+}
+
 uint32_t
 uc_block_map_find(const struct uc_block_map *map, const struct uc_block_id *id)
 {

@@ -43,6 +43,9 @@ UC_PRIVATE_API void uc_block_map_add(struct uc_block_map *map, uint32_t slot);
 /** Remove a slot that is in the map; its id must still stand in its place. */
 UC_PRIVATE_API void uc_block_map_remove(struct uc_block_map *map, uint32_t slot);
 
+/** Start loading what removing the slot will need. */
+UC_PRIVATE_API void uc_block_map_prefetch(const struct uc_block_map *map, uint32_t slot);
+
 /** @return the slot, or UC_BLOCK_MAP_NONE. Data path. */
 UC_PRIVATE_API uint32_t uc_block_map_find(
         const struct uc_block_map *map, const struct uc_block_id *id);

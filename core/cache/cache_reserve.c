@@ -141,18 +141,18 @@ fill_entry(struct cache_entry *entry, const struct batch *batch, size_t idx)
     };
 }
 
-/* Phase 2 for one newcomer. */
+/* A slot for one newcomer. A victim still stands in the map afterwards. */
 static enum uc_status
-place(struct uc_cache_buffer *buffer, struct batch *batch, size_t idx)
+acquire(struct uc_cache_buffer *buffer, struct batch *batch, struct cache_record *record)
 {
-    struct cache_record *record = &buffer->scratch.records[idx];
     enum uc_status status;
     uint64_t generation;
     uint32_t slot;
     bool evicted;
 
+    /* Before the first victim of the batch, and once: a second sweep would find nothing more. */
     if (!batch->swept && uc_policy_free_count(buffer->policy) == 0) {
-        uc_cache_sweep(buffer, batch->now_ms); /* a second one would find nothing more */
+        uc_cache_sweep(buffer, batch->now_ms);
         batch->swept = true;
     }
     status = uc_policy_acquire_slot(buffer->policy, &slot, &generation, &evicted);
@@ -161,21 +161,35 @@ place(struct uc_cache_buffer *buffer, struct batch *batch, size_t idx)
     }
 
     record->slot = slot;
-    record->kind = CACHE_RECORD_ON_FREE;
-    if (evicted) {
-        record->kind = CACHE_RECORD_ON_VICTIM;
-        record->victim = buffer->entries[slot];
-        uc_cache_entry_leave(buffer, slot);
-    }
-    fill_entry(&buffer->entries[slot], batch, idx);
-    uc_cache_entry_enter(buffer, slot);
+    record->kind = evicted ? CACHE_RECORD_ON_VICTIM : CACHE_RECORD_ON_FREE;
+    UC_PREFETCH(&buffer->entries[slot]);
     return UC_OK;
 }
 
+/* The victim leaves the map before anybody hears of its slot. */
+static void
+place(struct uc_cache_buffer *buffer, const struct batch *batch, size_t idx)
+{
+    struct cache_record *record = &buffer->scratch.records[idx];
+
+    if (record->kind == CACHE_RECORD_ON_VICTIM) {
+        record->victim = buffer->entries[record->slot];
+        uc_cache_entry_leave(buffer, record->slot);
+    }
+    fill_entry(&buffer->entries[record->slot], batch, idx);
+    uc_cache_entry_enter(buffer, record->slot);
+}
+
+/*
+ * Phase 2. All slots first, then all entries, so that the memory of many is fetched at once. What was
+ * acquired before a failure is placed all the same: the journal undoes whole newcomers only.
+ */
 static enum uc_status
 place_newcomers(struct uc_cache_buffer *buffer, struct batch *batch)
 {
     struct cache_record *records = buffer->scratch.records;
+    enum uc_status status = UC_OK;
+    size_t acquired = 0;
 
     for (size_t idx = 0; idx < batch->count; idx++) {
         if (records[idx].kind == CACHE_RECORD_DAMAGED) {
@@ -183,17 +197,24 @@ place_newcomers(struct uc_cache_buffer *buffer, struct batch *batch)
             records[idx].kind = CACHE_RECORD_UNPLACED;
         }
     }
-    for (size_t idx = 0; idx < batch->count; idx++) {
-        if (records[idx].kind == CACHE_RECORD_UNPLACED) {
-            enum uc_status status = place(buffer, batch, idx);
-
-            if (status != UC_OK) {
-                return status;
-            }
+    for (; acquired < batch->count && status == UC_OK; acquired++) {
+        if (records[acquired].kind == CACHE_RECORD_UNPLACED) {
+            status = acquire(buffer, batch, &records[acquired]);
+        }
+    }
+    for (size_t idx = 0; idx < acquired; idx++) {
+        if (records[idx].kind == CACHE_RECORD_ON_VICTIM) {
+            uc_block_map_prefetch(buffer->map, records[idx].slot);
+        }
+    }
+    for (size_t idx = 0; idx < acquired; idx++) {
+        if (records[idx].kind == CACHE_RECORD_ON_FREE ||
+                records[idx].kind == CACHE_RECORD_ON_VICTIM) {
+            place(buffer, batch, idx);
         }
     }
 
-    return UC_OK;
+    return status;
 }
 
 static enum uc_cache_admission
