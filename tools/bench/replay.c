@@ -1,15 +1,314 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+/* The parent of a real replay: starts a server if asked to, starts the nodes, hands out requests, keeps score. */
+
 #include "tools/bench/replay.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <ucm/clock.h>
+#include <ucm/dict.h>
+#include <ucm/log.h>
+
+#include "client/cluster/server_stat.h"
+#include "tools/bench/block_writers.h"
+#include "tools/bench/replay_group.h"
+#include "tools/bench/spawn_server.h"
+
+enum {
+    ADDRESS_BYTES = 320,
+    PROGRESS_NS = 2000000000,
+    STAT_TIMEOUT_MS = 10000
+};
+
+struct replay {
+    const struct uc_trace *trace;
+    const struct uc_replay_options *options;
+    char server[ADDRESS_BYTES]; /* HOST:PORT */
+    struct uc_spawned_server spawned;
+    bool has_spawned;
+    struct uc_replay_group group;
+    struct uc_block_writers *writers;
+    struct uc_stat_reply before;
+    struct uc_replay_report report;
+};
+
+static const char *
+credential(const struct uc_replay_options *options)
+{
+    return options->credential == NULL ? "" : options->credential;
+}
+
+/* {type: store, store: remote, config: {…}}: the same in every process of a node. */
+static enum uc_status
+make_topology(const struct replay *replay, struct uc_dict **topology_out)
+{
+    const struct uc_replay_options *options = replay->options;
+    struct uc_dict *topology = NULL;
+    struct uc_dict *config = NULL;
+    bool good = uc_dict_create(&topology) == UC_OK && uc_dict_create(&config) == UC_OK &&
+                uc_dict_append_string(config, "servers", replay->server) == UC_OK &&
+                uc_dict_set_string(config, "namespace", options->namespace_name) == UC_OK &&
+                uc_dict_set_string(config, "credential", credential(options)) == UC_OK &&
+                uc_dict_set_string(config, "fabric", options->fabric) == UC_OK &&
+                uc_dict_set_bool(config, "checksum", options->checksum) == UC_OK &&
+                uc_dict_set_int(config, "block_bytes", (int64_t)options->block_bytes) == UC_OK &&
+                uc_dict_set_int(config, "timeout_ms", (int64_t)options->timeout_ms) == UC_OK &&
+                uc_dict_set_string(topology, "type", "store") == UC_OK &&
+                uc_dict_set_string(topology, "store", "remote") == UC_OK &&
+                uc_dict_set_dict(topology, "config", config) == UC_OK;
+
+    uc_dict_destroy(config);
+    if (!good) {
+        uc_dict_destroy(topology);
+        return UC_ERR_OUT_OF_MEMORY;
+    }
+
+    *topology_out = topology;
+    return UC_OK;
+}
+
+static enum uc_status
+read_stat(const struct replay *replay, struct uc_stat_reply *stat_out)
+{
+    struct uc_server_address address;
+    struct uc_session_config config = {
+            .server = &address,
+            .name_space = replay->options->namespace_name,
+            .credential = credential(replay->options),
+            .client = "ucm-bench",
+            .access = UC_ACCESS_RO,
+            .connect_timeout_ms = STAT_TIMEOUT_MS,
+            .rpc_timeout_ms = STAT_TIMEOUT_MS,
+            .clock = uc_clock_monotonic(),
+    };
+    enum uc_status status = uc_server_address_parse(replay->server, &address);
+
+    return status == UC_OK ? uc_server_stat(&config, stat_out) : status;
+}
+
+static enum uc_status
+find_server(struct replay *replay)
+{
+    const struct uc_replay_options *options = replay->options;
+    struct uc_spawn_options spawn = {
+            .address = options->address,
+            .fabric = options->fabric,
+            .policy = options->policy,
+            .name_space = options->namespace_name,
+            .block_bytes = options->block_bytes,
+            .capacity_blocks = options->capacity_blocks,
+    };
+    enum uc_status status;
+
+    if (!options->spawn_server) {
+        (void)snprintf(replay->server, sizeof(replay->server), "%s", options->server);
+        return UC_OK;
+    }
+
+    status = uc_server_spawn(&spawn, &replay->spawned);
+    if (status != UC_OK) {
+        return status;
+    }
+
+    replay->has_spawned = true;
+    (void)snprintf(replay->server, sizeof(replay->server), "%s:%u", options->address,
+            (unsigned)replay->spawned.rpc_port);
+    return UC_OK;
+}
+
+static enum uc_status
+start(struct replay *replay)
+{
+    struct uc_dict *topology = NULL;
+    enum uc_status status = find_server(replay);
+
+    if (status == UC_OK) {
+        status = read_stat(replay, &replay->before);
+    }
+    if (status == UC_OK) {
+        status = make_topology(replay, &topology);
+    }
+    if (status != UC_OK) {
+        return status;
+    }
+
+    status = uc_replay_group_start(
+            &replay->group, topology, replay->options->block_bytes, (size_t)replay->options->nodes);
+    uc_dict_destroy(topology);
+    if (status == UC_OK && replay->options->pids_file != NULL) {
+        status = uc_replay_group_write_pids(&replay->group, replay->options->pids_file);
+    }
+    return status;
+}
+
+/* Add one outcome to the score. */
+static void
+count_outcome(struct replay *replay, const struct uc_trace_request *request, size_t node,
+        const struct uc_replay_outcome *outcome, const uint8_t *present)
+{
+    const uint64_t *hash_ids = uc_trace_hash_ids(replay->trace, request);
+    struct uc_replay_counts *counts = &replay->report.counts;
+    uint64_t present_count = 0;
+
+    counts->requests++;
+    counts->block_refs += request->count;
+    counts->prefix_hits += outcome->hits;
+    counts->refused_puts += outcome->refused_puts;
+    counts->failed_reads += outcome->failed_reads;
+    counts->verified_bytes += outcome->verified_bytes;
+    counts->mismatches += outcome->mismatches;
+    counts->errors += outcome->errors;
+    for (size_t idx = 0; idx < outcome->hits; idx++) {
+        counts->cross_node_hits +=
+                uc_block_writers_get(replay->writers, hash_ids[idx]) != (uint32_t)node;
+    }
+    if (outcome->put_keys == 0) {
+        return;
+    }
+
+    for (size_t idx = (size_t)outcome->hits; idx < request->count; idx++) {
+        if (present[idx]) {
+            present_count++;
+        } else if (outcome->put_failed == 0) {
+            uc_block_writers_set(replay->writers, hash_ids[idx], (uint32_t)node);
+        }
+    }
+    counts->present_blocks += present_count;
+    if (outcome->put_keys > present_count + outcome->put_failed) {
+        counts->written_blocks += outcome->put_keys - present_count - outcome->put_failed;
+    }
+}
+
+static void
+show_progress(const struct replay *replay, size_t done, uint64_t *next_ns)
+{
+    uint64_t now_ns = uc_clock_now_ns();
+
+    if (now_ns < *next_ns || !isatty(STDERR_FILENO)) {
+        return;
+    }
+
+    *next_ns = now_ns + PROGRESS_NS;
+    (void)fprintf(stderr,
+            "\rucm-bench: %zu of %zu requests, %" PRIu64 " hits, %" PRIu64 " mismatches", done,
+            replay->trace->request_count, replay->report.counts.prefix_hits,
+            replay->report.counts.mismatches);
+    if (done == replay->trace->request_count) {
+        (void)fputc('\n', stderr);
+    }
+}
+
+static enum uc_status
+replay_requests(struct replay *replay)
+{
+    uint64_t next_progress_ns = 0;
+
+    for (size_t idx = 0; idx < replay->trace->request_count; idx++) {
+        const struct uc_trace_request *request = &replay->trace->requests[idx];
+        struct uc_replay_outcome outcome;
+        const uint8_t *present;
+        size_t node;
+
+        if (uc_replay_group_serve(&replay->group, idx, uc_trace_hash_ids(replay->trace, request),
+                    request->count, &node, &outcome, &present) == UC_OK) {
+            count_outcome(replay, request, node, &outcome, present);
+        } else if (replay->group.dead_count == replay->group.node_count) {
+            return uc_error(UC_ERR_UNHEALTHY, "all %zu nodes are dead after %zu requests",
+                    replay->group.node_count, idx);
+        } else {
+            replay->report.counts.lost_requests++;
+        }
+        show_progress(replay, idx + 1, &next_progress_ns);
+    }
+    return UC_OK;
+}
+
+static const char *const operation_names[] = {
+#define OPERATION_NAME_(name) #name,
+        UC_REPLAY_OPERATION_MAP(OPERATION_NAME_)
+#undef OPERATION_NAME_
+};
+
+static void
+report_latencies(struct replay *replay, struct uc_latency *latencies)
+{
+    for (size_t op = 0; op < UC_REPLAY_OP_COUNT; op++) {
+        replay->report.latencies[op] = (struct uc_replay_latency){
+                .operation = operation_names[op],
+                .count = latencies[op].count,
+                .p50_us = uc_latency_percentile_us(&latencies[op], 50),
+                .p99_us = uc_latency_percentile_us(&latencies[op], 99),
+                .max_us = uc_latency_percentile_us(&latencies[op], 100),
+        };
+        uc_latency_fini(&latencies[op]);
+    }
+    replay->report.latency_count = UC_REPLAY_OP_COUNT;
+}
+
+/* What the server counted during this replay: counters as differences, gauges as they are now. */
+static enum uc_status
+report_server(struct replay *replay)
+{
+    struct uc_stat_reply *server = &replay->report.server;
+    enum uc_status status = read_stat(replay, server);
+
+    if (status != UC_OK) {
+        return status;
+    }
+
+#define SUBTRACT_(field)                                                                         \
+    if (strstr(#field, "_total") != NULL && server->incarnation == replay->before.incarnation) { \
+        server->field -= replay->before.field;                                                   \
+    }
+    UC_STAT_MAP(SUBTRACT_)
+#undef SUBTRACT_
+    replay->report.counts.evicted_blocks = server->evicted_blocks_total;
+    return UC_OK;
+}
+
+static enum uc_status
+finish(struct replay *replay, enum uc_status status)
+{
+    struct uc_latency latencies[UC_REPLAY_OP_COUNT] = {0};
+    enum uc_status server_status;
+
+    replay->report.counts.dead_nodes = replay->group.dead_count;
+    uc_replay_group_finish(&replay->group, latencies);
+    report_latencies(replay, latencies);
+    uc_block_writers_destroy(replay->writers);
+    if (status == UC_OK) {
+        status = report_server(replay);
+    }
+    if (replay->has_spawned) {
+        server_status = uc_server_stop(&replay->spawned);
+        status = status == UC_OK ? server_status : status;
+    }
+    return status;
+}
 
 enum uc_status
 uc_replay_run(const struct uc_trace *trace, const struct uc_replay_options *options,
         struct uc_replay_report *report_out)
 {
-    (void)trace;
-    (void)options;
-    (void)report_out;
-    return uc_error(UC_ERR_UNSUPPORTED,
-            "a replay against a server needs the client library, which this build does not have; "
-            "--simulate works without");
+    struct replay replay = {.trace = trace, .options = options};
+    enum uc_status status = uc_block_writers_create(trace->hash_id_count + 1, &replay.writers);
+    uint64_t start_ns;
+
+    if (status == UC_OK) {
+        status = start(&replay);
+    }
+    start_ns = uc_clock_now_ns();
+    if (status == UC_OK) {
+        status = replay_requests(&replay);
+    }
+    replay.report.counts.seconds = (double)(uc_clock_now_ns() - start_ns) / 1e9;
+    status = finish(&replay, status);
+    if (status == UC_OK) {
+        *report_out = replay.report;
+    }
+    return status;
 }

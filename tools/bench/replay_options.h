@@ -25,9 +25,12 @@ struct uc_replay_options {
     uint64_t capacity_blocks;
     uint64_t block_bytes;
     const char *policy;
-    const char *fabric; /* tcp, verbs, auto */
-    const char *server; /* host:port; NULL = spawned or simulated */
+    const char *fabric;  /* tcp, verbs, auto */
+    const char *server;  /* host:port; NULL = spawned or simulated */
+    const char *address; /* that a spawned server listens on */
     const char *namespace_name;
+    const char *credential;
+    const char *pids_file; /* NULL = none */
     uint64_t timeout_ms;
     uint64_t limit; /* requests; 0 = all */
     bool spawn_server;

@@ -42,6 +42,16 @@ print_json(
     }
     (void)json_object_set_new(root, "latency_us", latencies);
 
+    if (!options->simulate) {
+        json_t *server = json_object();
+
+#define SET_STAT_(field) \
+    (void)json_object_set_new(server, #field, json_integer((json_int_t)report->server.field));
+        UC_STAT_MAP(SET_STAT_)
+#undef SET_STAT_
+        (void)json_object_set_new(root, "server", server);
+    }
+
     (void)json_dumpf(root, file, JSON_INDENT(2) | JSON_REAL_PRECISION(6));
     (void)fputc('\n', file);
     json_decref(root);

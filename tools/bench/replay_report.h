@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "net/rpc/messages.h"
 #include "tools/bench/replay_options.h"
 
 /* X(name, help): the struct, the table and the JSON come from here. */
@@ -22,8 +23,11 @@
     X(evicted_blocks, "blocks evicted")                               \
     X(refused_puts, "requests whose blocks found no space")           \
     X(verified_bytes, "bytes read back and compared")                 \
+    X(failed_reads, "blocks that a read reported missing")            \
     X(mismatches, "blocks read back with wrong bytes")                \
-    X(errors, "calls that failed and should not have")
+    X(errors, "calls that failed and should not have")                \
+    X(lost_requests, "requests lost with the node that served them")  \
+    X(dead_nodes, "nodes that died on the way")
 
 #define UC_REPLAY_COUNT_MEMBER_(name, help) uint64_t name;
 struct uc_replay_counts {
@@ -48,7 +52,8 @@ enum {
 struct uc_replay_report {
     struct uc_replay_counts counts;
     struct uc_replay_latency latencies[UC_REPLAY_LATENCY_MAX];
-    size_t latency_count; /* 0 in a simulation */
+    size_t latency_count;        /* 0 in a simulation */
+    struct uc_stat_reply server; /* counted by the server meanwhile; zero in a simulation */
 };
 
 /** Print with the configuration: a table for people, or one JSON object if the options say so. */

@@ -22,7 +22,7 @@ enum {
     READY_TIMEOUT_MS = 60000,
     READY_LINE_BYTES = 1024,
     ARGUMENT_BYTES = 128,
-    ARGUMENT_COUNT = 8
+    ARGUMENT_COUNT = 9
 };
 
 /* The path of ucm-server beside this executable; false when there is none. */
@@ -61,6 +61,7 @@ exec_server(const struct uc_spawn_options *options, int ready_fd)
     (void)snprintf(text[5], ARGUMENT_BYTES, "--block-bytes=%" PRIu64, options->block_bytes);
     (void)snprintf(text[6], ARGUMENT_BYTES, "--capacity-blocks=%" PRIu64, options->capacity_blocks);
     (void)snprintf(text[7], ARGUMENT_BYTES, "--ready-file=-");
+    (void)snprintf(text[8], ARGUMENT_BYTES, "--namespace=%s", options->name_space);
     for (size_t idx = 0; idx < ARGUMENT_COUNT; idx++) {
         arguments[idx] = text[idx];
     }

@@ -22,6 +22,7 @@ struct uc_spawn_options {
     const char *address; /* to listen on */
     const char *fabric;
     const char *policy;
+    const char *name_space;
     uint64_t block_bytes;
     uint64_t capacity_blocks;
 };

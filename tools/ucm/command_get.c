@@ -16,13 +16,14 @@ stored_length(const struct uc_token *token, uint64_t *length_out)
 {
     struct uc_token_view view;
     struct uc_token_entry entry;
-    enum uc_status status = uc_token_payload_parse(token, &view);
+    enum uc_status status =
+            uc_token_payload_parse(token->payload, token->payload_bytes, token->key_count, &view);
 
     if (status != UC_OK) {
         return status;
     }
 
-    uc_token_payload_entry(&view, 0, &entry);
+    uc_token_payload_entry(&view, 0, 0, &entry);
     *length_out = entry.length_bytes;
     return UC_OK;
 }

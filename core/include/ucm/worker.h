@@ -59,7 +59,7 @@ UC_API UC_MUST_CHECK enum uc_status uc_worker_wait(struct uc_worker *worker,
 UC_API UC_MUST_CHECK enum uc_status uc_worker_register_memory(struct uc_worker *worker,
         void *address, uint64_t length_bytes, enum uc_memory_kind kind, uint32_t *region_idx_out);
 /** NotFound; Retry while a job uses it. */
-UC_API UC_MUST_CHECK enum uc_status uc_worker_deregister_memory(
+UC_API enum uc_status uc_worker_deregister_memory(
         struct uc_worker *worker, uint32_t region_idx);
 
 /** Descriptor that is readable while get_finished has something; owned by the worker. */
