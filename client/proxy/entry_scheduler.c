@@ -193,6 +193,20 @@ on_new_request(struct uc_scheduler *scheduler, const struct uc_request_context *
     return uc_request_table_add(entry_of(scheduler)->control.requests, context, &request);
 }
 
+/* The slot is optional, and a plugin built against a shorter table does not have it. */
+static void
+forget_query(const struct uc_entry *entry, const char *request_id)
+{
+    const struct uc_prefetchable_ops *ops = entry->prefetchable;
+
+    if (ops != NULL &&
+            ops->struct_size >=
+                    offsetof(struct uc_prefetchable_ops, forget) + sizeof(ops->forget) &&
+            ops->forget != NULL) {
+        ops->forget(entry->store, request_id);
+    }
+}
+
 /* Conclude what is open, going on after errors, and forget the request in every case. */
 static enum uc_status
 finish_request(struct uc_entry *entry, struct uc_request *request)
@@ -212,9 +226,7 @@ finish_request(struct uc_entry *entry, struct uc_request *request)
             (void)snprintf(text, sizeof(text), "%s", uc_last_error());
         }
     }
-    if (entry->prefetchable != NULL && entry->prefetchable->forget != NULL) {
-        entry->prefetchable->forget(entry->store, request->id);
-    }
+    forget_query(entry, request->id);
     uc_request_table_remove(entry->control.requests, request);
 
     /* The text that belongs to the status, not that of a later failure. */
