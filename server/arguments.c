@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The command line of ucm-server. */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "server/config.h"
+
+enum {
+    ASSIGNMENT_BYTES = 1024
+};
+
+/* Where a key of the command line belongs: '-' counts as '_', short names reach the namespace. */
+static bool
+resolve_key(char *key, const char **prefix_out)
+{
+    for (char *cursor = key; *cursor != '\0'; cursor++) {
+        if (*cursor == '-') {
+            *cursor = '_';
+        }
+    }
+    if (strncmp(key, "namespaces.", strlen("namespaces.")) == 0) {
+        *prefix_out = "";
+        return true;
+    }
+    if (strcmp(key, "namespace") == 0) {
+        strcpy(key, "name");
+    }
+    for (int of_namespace = 0; of_namespace <= 1; of_namespace++) {
+        const char *keys[UC_SERVER_KEYS_MAX];
+        size_t count = uc_server_config_keys(of_namespace, keys);
+
+        for (size_t idx = 0; idx < count; idx++) {
+            if (strcmp(key, keys[idx]) == 0) {
+                *prefix_out = of_namespace ? "namespaces.0." : "";
+                return true;
+            }
+        }
+    }
+
+    return false;
+}
+
+static enum uc_status
+unknown_key(const char *key)
+{
+    const char *names[2 * UC_SERVER_KEYS_MAX + 4];
+    const char *nearest;
+    size_t count = uc_server_config_keys(false, names);
+
+    count += uc_server_config_keys(true, names + count);
+    names[count++] = "namespace";
+    names[count++] = "config";
+    names[count++] = "check_config";
+    names[count++] = "help";
+    nearest = uc_field_nearest(key, names, count);
+    if (nearest == NULL) {
+        return uc_error(UC_ERR_INVALID_PARAM,
+                "command line: unknown key '%s'; --help lists all of them", key);
+    }
+    return uc_error(UC_ERR_INVALID_PARAM, "command line: unknown key '%s'; did you mean '%s'?", key,
+            nearest);
+}
+
+/* Put "--key=value" (without the dashes) into the dictionary. */
+static enum uc_status
+assign(struct uc_dict *dict, const char *text)
+{
+    char assignment[ASSIGNMENT_BYTES];
+    char key[UC_FIELD_STRING_BYTES];
+    const char *equals = strchr(text, '=');
+    size_t key_length = equals == NULL ? strlen(text) : (size_t)(equals - text);
+    const char *value = equals == NULL ? "true" : equals + 1; /* a bare flag switches on */
+    const char *prefix;
+    int length;
+
+    if (key_length == 0 || key_length >= sizeof(key)) {
+        return uc_error(UC_ERR_INVALID_PARAM, "command line: '--%s' is not --key=value", text);
+    }
+
+    memcpy(key, text, key_length);
+    key[key_length] = '\0';
+    if (!resolve_key(key, &prefix)) {
+        return unknown_key(key);
+    }
+    if (equals == NULL && strcmp(key, "debug_calls") != 0) {
+        return uc_error(
+                UC_ERR_INVALID_PARAM, "command line: --%s needs a value: --%s=VALUE", text, text);
+    }
+
+    length = snprintf(assignment, sizeof(assignment), "%s%s=%s", prefix, key, value);
+    if (length < 0 || (size_t)length >= sizeof(assignment)) {
+        return uc_error(UC_ERR_INVALID_PARAM, "command line: the value of --%s is too long", key);
+    }
+    return uc_config_set_text(dict, assignment);
+}
+
+/* First pass: what is not a key of the configuration. */
+static enum uc_status
+find_switches(
+        int count, char *const *texts, struct uc_server_arguments *arguments, const char **path_out)
+{
+    for (int idx = 1; idx < count; idx++) {
+        if (strcmp(texts[idx], "--help") == 0 || strcmp(texts[idx], "-h") == 0) {
+            arguments->help = true;
+        } else if (strcmp(texts[idx], "--check-config") == 0 ||
+                   strcmp(texts[idx], "--check_config") == 0) {
+            arguments->check_config = true;
+        } else if (strncmp(texts[idx], "--config=", strlen("--config=")) == 0) {
+            *path_out = texts[idx] + strlen("--config=");
+        } else if (strcmp(texts[idx], "--config") == 0) {
+            if (idx + 1 == count) {
+                return uc_error(
+                        UC_ERR_INVALID_PARAM, "command line: --config needs the path of a file");
+            }
+            *path_out = texts[++idx];
+        } else if (strncmp(texts[idx], "--", 2) != 0) {
+            return uc_error(UC_ERR_INVALID_PARAM,
+                    "command line: '%s' is not an option; options are --key=value", texts[idx]);
+        }
+    }
+
+    return UC_OK;
+}
+
+/* Second pass: every `--key=value`, later ones win. */
+static enum uc_status
+assign_all(int count, char *const *texts, struct uc_dict *dict)
+{
+    for (int idx = 1; idx < count; idx++) {
+        const char *text = texts[idx];
+        enum uc_status status;
+
+        if (strcmp(text, "--config") == 0) {
+            idx++;
+            continue;
+        }
+        if (strncmp(text, "--config=", strlen("--config=")) == 0 ||
+                strcmp(text, "--check-config") == 0 || strcmp(text, "--check_config") == 0) {
+            continue;
+        }
+        status = assign(dict, text + 2);
+        if (status != UC_OK) {
+            return status;
+        }
+    }
+
+    return UC_OK;
+}
+
+enum uc_status
+uc_server_arguments_parse(int count, char *const *texts, struct uc_server_arguments *arguments_out)
+{
+    struct uc_server_arguments arguments;
+    const char *path = NULL;
+    struct uc_dict *dict = NULL;
+    enum uc_status status;
+
+    memset(&arguments, 0, sizeof(arguments));
+    status = find_switches(count, texts, &arguments, &path);
+    if (status != UC_OK) {
+        return status;
+    }
+    if (arguments.help) {
+        *arguments_out = arguments;
+        return UC_OK;
+    }
+
+    status = path == NULL ? uc_dict_create(&dict) : uc_yaml_read_file(path, &dict);
+    if (status != UC_OK) {
+        return status;
+    }
+    status = assign_all(count, texts, dict);
+    if (status == UC_OK) {
+        status = uc_server_config_apply(
+                dict, path == NULL ? "command line" : path, &arguments.config);
+    }
+    uc_dict_destroy(dict);
+    if (status != UC_OK) {
+        return status;
+    }
+
+    *arguments_out = arguments;
+    return UC_OK;
+}
