@@ -172,8 +172,10 @@ enum {
     NAMESPACE_FIELD_COUNT = sizeof(namespace_fields) / sizeof(namespace_fields[0]),
 };
 
-static_assert(SERVER_FIELD_COUNT <= UC_SERVER_KEYS_MAX, "UC_SERVER_KEYS_MAX is too small");
-static_assert(NAMESPACE_FIELD_COUNT <= UC_SERVER_KEYS_MAX, "UC_SERVER_KEYS_MAX is too small");
+static_assert(
+        (int)SERVER_FIELD_COUNT <= (int)UC_SERVER_KEYS_MAX, "UC_SERVER_KEYS_MAX is too small");
+static_assert(
+        (int)NAMESPACE_FIELD_COUNT <= (int)UC_SERVER_KEYS_MAX, "UC_SERVER_KEYS_MAX is too small");
 
 static const char *const server_ignored[] = {"namespaces", NULL};
 static const char *const namespace_ignored[] = {"policy_config", NULL};

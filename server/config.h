@@ -72,8 +72,13 @@ UC_MUST_CHECK enum uc_status uc_server_config_apply(
         const struct uc_dict *dict, const char *where, struct uc_server_config *config_out);
 void uc_server_config_fini(struct uc_server_config *config);
 
-/** List the keys of the server, or of its namespace. @return their count */
-size_t uc_server_config_keys(bool of_namespace, const char *keys_out[UC_SERVER_KEYS_MAX]);
+/**
+ * List the keys of the server, or of its namespace.
+ *
+ * @param[out] keys_out  room for UC_SERVER_KEYS_MAX
+ * @return their count
+ */
+size_t uc_server_config_keys(bool of_namespace, const char **keys_out);
 
 /** Print the effective configuration as YAML; the credential is not shown. */
 void uc_server_config_print(const struct uc_server_config *config, FILE *file);
