@@ -35,9 +35,26 @@ fixture_start(enum kind kind)
     fx.worker = uc_entry_worker(fx.entry);
 }
 
+/* Jobs are drained before an entry goes. */
+static void
+drain(void)
+{
+    struct uc_io_result result;
+    size_t count = 1;
+
+    fx.fake->answers[UC_FAKE_GET_FINISHED] = UC_OK;
+    while (count != 0) {
+        ck_assert_int_eq(uc_worker_get_finished(fx.worker, &result, 1, &count), UC_OK);
+        uc_io_results_release(&result, count);
+    }
+}
+
 void
 fixture_stop(void)
 {
+    if (fx.entry != NULL) {
+        drain();
+    }
     uc_entry_destroy(fx.entry);
     uc_fake_store_destroy(&fx.fake->base);
     fx = (struct fixture){0};
