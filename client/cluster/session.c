@@ -221,6 +221,15 @@ keep_disconnected(struct uc_session *session)
     return session->retry_at_ms;
 }
 
+/* A ping is idle talk: it may take until the lease is nearly over. */
+static uint64_t
+ping_timeout_ms(struct uc_session *session)
+{
+    uint64_t third_ms = lease_ms(session) / 3;
+
+    return third_ms > session->config.rpc_timeout_ms ? third_ms : session->config.rpc_timeout_ms;
+}
+
 static void start_ping_locked(struct uc_session *session, uint64_t now_ms)
         UC_REQUIRES(session->lock);
 
@@ -269,7 +278,7 @@ keep_connected(struct uc_session *session, bool *watch_input_out)
         start_ping_locked(session, now_ms);
     }
     if (session->ping_pending) {
-        next_ms = uc_time_add_ms(session->ping_sent_ms, session->config.rpc_timeout_ms);
+        next_ms = uc_time_add_ms(session->ping_sent_ms, ping_timeout_ms(session));
     }
     *watch_input_out = session->ping_pending;
     uc_mutex_unlock(&session->lock);

@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* What the data thread does with a job: fill it from foreign arrays and foreign bytes. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "client/stores/remote/job.h"
+#include "client/stores/remote/plane_internal.h"
+#include "core/store/job_check.h"
+
+struct uc_job *
+uc_job_create(struct uc_data_plane *plane)
+{
+    struct uc_job *job = calloc(1, sizeof(*job));
+
+    if (job != NULL) {
+        job->plane = plane;
+        uc_list_init(&job->link);
+        uc_list_init(&job->ready_link);
+    }
+    return job;
+}
+
+void
+uc_job_destroy(struct uc_job *job)
+{
+    if (job == NULL) {
+        return;
+    }
+
+    uc_transports_deregister(&job->plane->transports, &job->footer_memory);
+    free(job->token_bytes);
+    free(job->blocks);
+    free(job->pieces);
+    free(job->piece_memory);
+    free(job->checksum_pieces);
+    free(job->ops);
+    free(job->held);
+    free(job->footers);
+    free(job->bitmap);
+    free(job);
+}
+
+/*
+ * Room for count elements, by doubling; the content is not kept. Sizes stay far from overflow: counts are
+ * those of arrays that the engine holds in memory, with elements of similar size.
+ */
+static bool
+reserve(void *array, size_t *capacity, size_t count, size_t element_bytes)
+{
+    size_t wanted = *capacity == 0 ? 64 : *capacity;
+    void *fresh;
+    void *old;
+
+    if (count <= *capacity) {
+        return true;
+    }
+    while (wanted < count) {
+        if (wanted > SIZE_MAX / 2 / element_bytes) {
+            return false;
+        }
+        wanted *= 2;
+    }
+    fresh = malloc(wanted * element_bytes);
+    if (fresh == NULL) {
+        return false;
+    }
+
+    memcpy(&old, array, sizeof(old));
+    free(old);
+    memcpy(array, &fresh, sizeof(fresh));
+    *capacity = wanted;
+    return true;
+}
+
+/* Footers are where transports put and take bytes: room for them is registered anew when it grows. */
+static enum uc_status
+reserve_footers(struct uc_job *job, size_t count)
+{
+    struct uc_transports *transports = &job->plane->transports;
+    size_t capacity = job->footer_capacity;
+    enum uc_status status;
+
+    if (count <= capacity) {
+        return UC_OK;
+    }
+
+    uc_transports_deregister(transports, &job->footer_memory);
+    job->footer_capacity = 0;
+    if (!reserve(&job->footers, &capacity, count, UC_FOOTER_BYTES)) {
+        return uc_error(UC_ERR_OUT_OF_MEMORY, "remote store: no memory for %zu footers", count);
+    }
+    status = uc_transports_register(
+            transports, job->footers, capacity * UC_FOOTER_BYTES, &job->footer_memory);
+    if (status == UC_OK) {
+        job->footer_capacity = capacity;
+    }
+    return status;
+}
+
+static enum uc_status
+reserve_arrays(struct uc_job *job, size_t block_count, size_t piece_count, size_t widest)
+{
+    size_t chunk = job->plane->transports.max_piece_count;
+    size_t all_pieces = piece_count + block_count; /* one more per block for its footer */
+    size_t op_count = all_pieces / chunk + 3 * block_count + 1;
+
+    if (!reserve(&job->blocks, &job->block_capacity, block_count, sizeof(job->blocks[0])) ||
+            !reserve(&job->pieces, &job->piece_capacity, all_pieces, sizeof(job->pieces[0])) ||
+            !reserve(&job->piece_memory, &job->piece_memory_capacity, all_pieces,
+                    sizeof(job->piece_memory[0])) ||
+            !reserve(&job->held, &job->held_capacity, all_pieces, sizeof(job->held[0])) ||
+            !reserve(&job->checksum_pieces, &job->checksum_capacity, widest,
+                    sizeof(job->checksum_pieces[0])) ||
+            !reserve(&job->ops, &job->op_capacity, op_count, sizeof(job->ops[0])) ||
+            !reserve(&job->bitmap, &job->bitmap_capacity, block_count, UC_WRITTEN_BYTES)) {
+        return uc_error(UC_ERR_OUT_OF_MEMORY, "remote store: no memory for a job of %zu blocks",
+                block_count);
+    }
+
+    return reserve_footers(job, block_count);
+}
+
+static enum uc_status
+copy_token(struct uc_job *job, bool is_dump, const struct uc_token *token)
+{
+    const struct uc_server_list *servers = &job->plane->config->servers;
+    size_t key_bytes = token->key_count * UC_BLOCK_ID_BYTES;
+    enum uc_status status;
+    size_t server_idx;
+
+    if (!reserve(&job->token_bytes, &job->token_capacity, key_bytes + token->payload_bytes, 1)) {
+        return uc_error(UC_ERR_OUT_OF_MEMORY, "remote store: no memory for a token");
+    }
+    memcpy(job->token_bytes, token->keys, key_bytes);
+    memcpy(job->token_bytes + key_bytes, token->payload, token->payload_bytes);
+    job->token.keys = (const struct uc_block_id *)(const void *)job->token_bytes;
+    job->token.key_count = token->key_count;
+    job->token.payload = job->token_bytes + key_bytes;
+    job->token.payload_bytes = token->payload_bytes;
+
+    status = uc_token_payload_parse(
+            job->token.payload, job->token.payload_bytes, job->token.key_count, &job->view);
+    if (status != UC_OK) {
+        return status;
+    }
+    if (job->view.node_count != 1 || job->view.copies != 1) {
+        return uc_error(UC_ERR_INVALID_PARAM,
+                "remote store: the token names %zu servers; this version knows one",
+                job->view.node_count);
+    }
+
+    uc_token_payload_node(&job->view, 0, &job->node);
+    server_idx = uc_server_list_find(servers, job->node.name, job->node.name_bytes);
+    if (server_idx == SIZE_MAX) {
+        return uc_error(UC_ERR_INVALID_PARAM,
+                "remote store: the token names server \"%.*s\", which `servers` does not list: give "
+                "scheduler and workers the same list",
+                (int)job->node.name_bytes, job->node.name);
+    }
+    if (job->node.kind != (is_dump ? UC_TOKEN_WRITE : UC_TOKEN_READ)) {
+        return uc_error(UC_ERR_INVALID_PARAM, "remote store: a %s needs the token of %s",
+                is_dump ? "dump" : "load", is_dump ? "an alloc" : "a pin");
+    }
+    job->server = &servers->servers[server_idx];
+    return UC_OK;
+}
+
+/* the named region, else one that covers the range, else none. */
+static enum uc_status
+find_memory(const struct uc_data_plane *plane, const struct uc_block_payload *payload, size_t idx,
+        struct uc_memory **memory_out)
+{
+    uint32_t region_idx = payload->memory_region_index_count == 0
+                                  ? UC_MEMORY_REGION_NONE
+                                  : payload->memory_region_indices[idx];
+    struct uc_memory *memory;
+
+    if (region_idx == UC_MEMORY_REGION_NONE) {
+        *memory_out =
+                uc_memory_table_cover(&plane->memory, payload->pointers[idx], payload->sizes[idx]);
+        return UC_OK;
+    }
+
+    memory = uc_memory_table_find(&plane->memory, region_idx);
+    if (memory == NULL || !uc_memory_covers(memory, payload->pointers[idx], payload->sizes[idx])) {
+        return uc_error(UC_ERR_INVALID_PARAM,
+                memory == NULL ? "remote store: region %u is not registered"
+                               : "remote store: a pointer lies outside its region %u",
+                region_idx);
+    }
+
+    *memory_out = memory;
+    return UC_OK;
+}
+
+static enum uc_status
+add_piece(struct uc_job *job, const struct uc_block_payload *payload, size_t idx, uint64_t stamp)
+{
+    struct uc_memory *memory = NULL;
+    enum uc_status status;
+
+    if (payload->sizes[idx] == 0) {
+        return UC_OK;
+    }
+    status = find_memory(job->plane, payload, idx, &memory);
+    if (status != UC_OK) {
+        return status;
+    }
+
+    if (memory != NULL && memory->last_job != stamp) {
+        memory->last_job = stamp;
+        uc_memory_get(memory);
+        job->held[job->held_count++] = memory;
+    }
+    job->piece_memory[job->piece_count] = memory;
+    job->pieces[job->piece_count] = (struct uc_fabric_piece){
+            .address = payload->pointers[idx],
+            .length_bytes = payload->sizes[idx],
+    };
+    job->piece_count++;
+    return UC_OK;
+}
+
+static enum uc_status
+add_block(struct uc_job *job, size_t block_idx, const struct uc_block_id *id,
+        const struct uc_block_payload *payload, uint64_t stamp)
+{
+    struct uc_job_block *block = &job->blocks[block_idx];
+    size_t key_idx = job->first_key + block_idx;
+    struct uc_token_entry entry;
+    uint64_t size_bytes = 0;
+    enum uc_status status = uc_payload_check(payload, &size_bytes);
+
+    if (status != UC_OK) {
+        return status;
+    }
+    if (size_bytes == 0 || memcmp(id, &job->token.keys[key_idx], sizeof(*id)) != 0) {
+        return uc_error(UC_ERR_INVALID_PARAM, "remote store: block %zu %s", block_idx,
+                size_bytes == 0 ? "has an empty payload" : "is not the token's key there");
+    }
+
+    uc_token_payload_entry(&job->view, key_idx, 0, &entry);
+    *block = (struct uc_job_block){
+            .key = &job->token.keys[key_idx],
+            .entry =
+                    {
+                            .region_idx = entry.region_idx,
+                            .flags = entry.flags,
+                            .offset_bytes = entry.offset_bytes,
+                            .generation = entry.generation,
+                            .length_bytes = entry.length_bytes,
+                    },
+            .offset_bytes = payload->block_offset,
+            .size_bytes = size_bytes,
+            .first_piece = job->piece_count,
+    };
+    for (size_t idx = 0; idx < payload->pointer_count && status == UC_OK; idx++) {
+        status = add_piece(job, payload, idx, stamp);
+    }
+
+    /* The footer's piece; its length depends on the direction. */
+    block->piece_count = job->piece_count - block->first_piece;
+    job->piece_memory[job->piece_count] = NULL;
+    job->pieces[job->piece_count] = (struct uc_fabric_piece){
+            .address = job->footers + block_idx * UC_FOOTER_BYTES,
+            .length_bytes = job->is_dump ? UC_FOOTER_WRITER_BYTES : UC_FOOTER_BYTES,
+    };
+    job->piece_count++;
+    return status;
+}
+
+static void
+job_reset(struct uc_job *job, bool is_dump, size_t first_key, size_t block_count)
+{
+    job->attachment = NULL;
+    job->state = UC_JOB_WAITING;
+    job->is_dump = is_dump;
+    job->timed_out = false;
+    job->broken = false;
+    job->rpc_pending = false;
+    job->pending_ops = 0;
+    job->first_key = first_key;
+    job->block_count = block_count;
+    job->piece_count = 0;
+    job->op_count = 0;
+    job->held_count = 0;
+}
+
+enum uc_status
+uc_job_build(struct uc_job *job, bool is_dump, const struct uc_job_descriptor *descriptor,
+        const struct uc_token *token, size_t first_key)
+{
+    uint64_t stamp = ++job->plane->last_stamp;
+    size_t piece_count = 0;
+    size_t widest = 1;
+    enum uc_status status;
+
+    job_reset(job, is_dump, first_key, descriptor->count);
+    for (size_t idx = 0; idx < descriptor->count; idx++) {
+        piece_count += descriptor->payloads[idx].pointer_count;
+        if (descriptor->payloads[idx].pointer_count > widest) {
+            widest = descriptor->payloads[idx].pointer_count;
+        }
+    }
+
+    status = copy_token(job, is_dump, token);
+    if (status == UC_OK) {
+        status = reserve_arrays(job, descriptor->count, piece_count, widest);
+    }
+    for (size_t idx = 0; idx < descriptor->count && status == UC_OK; idx++) {
+        status =
+                add_block(job, idx, &descriptor->block_ids[idx], &descriptor->payloads[idx], stamp);
+    }
+    if (status != UC_OK) {
+        uc_job_release_memory(job);
+    }
+    return status;
+}
+
+void
+uc_job_release_memory(struct uc_job *job)
+{
+    for (size_t idx = 0; idx < job->held_count; idx++) {
+        uc_memory_put(job->held[idx]);
+    }
+    job->held_count = 0;
+}

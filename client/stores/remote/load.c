@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Load: READ the payload and the footer behind it, verify, report what does not fit. */
+
+#include <string.h>
+
+#include <ucm/log.h>
+
+#include "client/stores/remote/attachment.h"
+#include "client/stores/remote/job.h"
+#include "client/stores/remote/plane_internal.h"
+#include "client/stores/remote/verify.h"
+
+static void
+verify(struct uc_job *job, size_t block_idx)
+{
+    struct uc_job_block *block = &job->blocks[block_idx];
+    struct uc_verify_want want = {
+            .key = block->key,
+            .generation = block->entry.generation,
+            .length_bytes = block->entry.length_bytes,
+            .offset_bytes = block->offset_bytes,
+            .size_bytes = block->size_bytes,
+            .pieces = uc_job_checksum_pieces(job, block),
+            .piece_count = block->piece_count,
+            .check_checksum = job->plane->config->checksum,
+    };
+
+    block->status =
+            uc_verify_block(&want, job->footers + block_idx * UC_FOOTER_BYTES, &block->complaint);
+    if (block->complaint != NULL) {
+        uc_plane_count(job->plane, UC_COUNT_mismatches, 1);
+    }
+}
+
+static void
+on_read_done(struct uc_fabric_op *op, enum uc_status status)
+{
+    struct uc_job_op *job_op = (struct uc_job_op *)(void *)op;
+    struct uc_job *job = job_op->job;
+    const struct uc_job_block *block = &job->blocks[job_op->block_idx];
+
+    uc_job_op_ended(job_op, status);
+    if (block->pending_ops == 0 && block->status == UC_OK) {
+        verify(job, job_op->block_idx);
+    }
+    if (job->pending_ops == 0) {
+        uc_plane_make_ready(job->plane, job);
+    }
+}
+
+void
+uc_load_start(struct uc_job *job)
+{
+    uint64_t block_bytes = job->attachment->block_bytes;
+
+    for (size_t idx = 0; idx < job->block_count; idx++) {
+        const struct uc_job_block *block = &job->blocks[idx];
+        /* A range that ends where the footer begins is fetched together with it. */
+        bool joined = block->offset_bytes + block->size_bytes == block_bytes;
+
+        if (block->status != UC_OK) {
+            continue;
+        }
+        uc_job_add_payload_ops(job, idx, UC_FABRIC_READ, joined, on_read_done);
+        if (!joined) {
+            uc_job_add_footer_op(job, idx, UC_FABRIC_READ, block_bytes, on_read_done);
+        }
+    }
+
+    job->state = UC_JOB_MOVING;
+    uc_job_post(job, 0, job->op_count);
+    if (job->pending_ops == 0) {
+        uc_plane_make_ready(job->plane, job);
+    }
+}
+
+/*
+ * Tell the server what looks damaged. The ping behind the reports is answered after the server has looked at
+ * them, so that a block that it drops is absent in every lookup that follows the event (R-5.14, V-39).
+ */
+static bool
+report(struct uc_job *job)
+{
+    struct uc_attachment *attachment = job->attachment;
+    struct uc_rpc_buffer *params = &job->plane->params;
+    bool reported = false;
+
+    for (size_t idx = 0; idx < job->block_count; idx++) {
+        struct uc_job_block *block = &job->blocks[idx];
+        struct uc_report_request request = {.generation = block->entry.generation};
+
+        if (block->complaint == NULL) {
+            continue;
+        }
+        uc_log_debug("remote store: job %llu block %zu: %s", (unsigned long long)job->job_id, idx,
+                block->complaint);
+        request.key = *block->key;
+        request.what.bytes = block->complaint;
+        request.what.length = strlen(block->complaint);
+        uc_rpc_buffer_reset(params);
+        uc_report_request_encode(params, &request);
+        uc_attachment_notify(attachment, UC_RPC_REPORT);
+        block->complaint = NULL;
+        reported = true;
+    }
+    if (!reported) {
+        return false;
+    }
+
+    uc_rpc_buffer_reset(params);
+    uc_empty_request_encode(params);
+    return uc_attachment_call(attachment, UC_RPC_PING, job) == UC_OK;
+}
+
+void
+uc_load_advance(struct uc_job *job)
+{
+    if (job->state == UC_JOB_MOVING && report(job)) {
+        job->state = UC_JOB_REPORTING;
+        return;
+    }
+
+    uc_job_finish(job);
+}

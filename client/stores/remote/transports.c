@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "client/stores/remote/transports.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <ucm/log.h>
+
+static const char *const transport_names[UC_TRANSPORT_COUNT] = {"verbs", "tcp"};
+
+static enum uc_status
+transport_open(const struct uc_remote_config *config, enum uc_transport_id id,
+        struct uc_transport *transport_out)
+{
+    const struct uc_server_address *server = &config->servers.servers[0];
+    struct uc_fabric_config fabric_config = {
+            .address = server->host[0] == '/' ? "127.0.0.1" : server->host,
+            .port = server->port,
+            .device = config->device[0] == '\0' ? NULL : config->device,
+    };
+    struct uc_transport transport = {.ops = NULL};
+    enum uc_status status = uc_fabric_find(transport_names[id], &transport.ops);
+
+    if (status != UC_OK) {
+        return status;
+    }
+    status = transport.ops->open(&fabric_config, &transport.fabric);
+    if (status != UC_OK) {
+        return status;
+    }
+    status = transport.ops->domain_open(transport.fabric, &transport.domain);
+    if (status != UC_OK) {
+        transport.ops->close(transport.fabric);
+        return status;
+    }
+
+    transport.ops->caps(transport.fabric, &transport.caps);
+    *transport_out = transport;
+    return UC_OK;
+}
+
+static void
+note_caps(struct uc_transports *transports, enum uc_transport_id id)
+{
+    uint32_t count = transports->items[id].caps.max_piece_count;
+
+    if (count < transports->max_piece_count) {
+        transports->max_piece_count = count;
+    }
+}
+
+enum uc_status
+uc_transports_open(const struct uc_remote_config *config, struct uc_transports *transports)
+{
+    enum uc_status status;
+
+    memset(transports, 0, sizeof(*transports));
+    uc_mutex_init(&transports->register_lock);
+    transports->is_auto = config->fabric == UC_REMOTE_FABRIC_AUTO;
+    transports->max_piece_count = UINT32_MAX;
+
+    if (config->fabric != UC_REMOTE_FABRIC_TCP) {
+        status = transport_open(config, UC_TRANSPORT_VERBS, &transports->items[UC_TRANSPORT_VERBS]);
+        if (status == UC_OK) {
+            note_caps(transports, UC_TRANSPORT_VERBS);
+        } else if (!transports->is_auto) {
+            goto err_fini;
+        } else {
+            uc_log_debug("remote store: no verbs here: %s", uc_last_error());
+        }
+    }
+    if (config->fabric != UC_REMOTE_FABRIC_VERBS) {
+        status = transport_open(config, UC_TRANSPORT_TCP, &transports->items[UC_TRANSPORT_TCP]);
+        if (status != UC_OK) {
+            goto err_fini;
+        }
+        note_caps(transports, UC_TRANSPORT_TCP);
+    }
+    return UC_OK;
+
+err_fini:
+    uc_transports_close(transports);
+    return status;
+}
+
+void
+uc_transports_close(struct uc_transports *transports)
+{
+    for (size_t id = 0; id < UC_TRANSPORT_COUNT; id++) {
+        struct uc_transport *transport = &transports->items[id];
+
+        if (transport->fabric != NULL) {
+            transport->ops->domain_close(transport->domain);
+            transport->ops->close(transport->fabric);
+        }
+        memset(transport, 0, sizeof(*transport));
+    }
+    uc_mutex_fini(&transports->register_lock);
+}
+
+enum uc_status
+uc_transports_register(struct uc_transports *transports, void *address, uint64_t length_bytes,
+        struct uc_local_memory *local_out)
+{
+    struct uc_local_memory local = {.regions = {NULL}};
+
+    for (size_t id = 0; id < UC_TRANSPORT_COUNT; id++) {
+        struct uc_transport *transport = &transports->items[id];
+        enum uc_status status;
+
+        if (transport->fabric == NULL || !transport->caps.needs_registration) {
+            continue;
+        }
+        uc_mutex_lock(&transports->register_lock);
+        status = transport->ops->region_register(transport->domain, address, length_bytes,
+                UINT32_MAX, UC_FABRIC_READ_WRITE, &local.regions[id]);
+        uc_mutex_unlock(&transports->register_lock);
+        if (status == UC_OK) {
+            continue;
+        }
+        if (!transports->is_auto) {
+            uc_transports_deregister(transports, &local);
+            return status;
+        }
+        local.regions[id] = NULL;
+        if (!atomic_exchange_explicit(
+                    &transports->registration_failed, true, memory_order_relaxed)) {
+            uc_log_warn("remote store: %s cannot register memory and is not used from now on: %s",
+                    transport_names[id], uc_last_error());
+        }
+    }
+
+    *local_out = local;
+    return UC_OK;
+}
+
+void
+uc_transports_deregister(struct uc_transports *transports, struct uc_local_memory *local)
+{
+    for (size_t id = 0; id < UC_TRANSPORT_COUNT; id++) {
+        if (local->regions[id] != NULL) {
+            uc_mutex_lock(&transports->register_lock);
+            transports->items[id].ops->region_deregister(local->regions[id]);
+            uc_mutex_unlock(&transports->register_lock);
+            local->regions[id] = NULL;
+        }
+    }
+}

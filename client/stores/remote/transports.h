@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/**
+ * @file transports.h
+ * The transports that one store has opened, and local memory registered with all of them.
+ *
+ * Threads: opened before and closed after the progress thread, which alone posts and polls. Registering is
+ * safe from the data thread and the progress thread.
+ */
+
+#ifndef UC_REMOTE_TRANSPORTS_H
+#define UC_REMOTE_TRANSPORTS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <ucm/compiler.h>
+#include <ucm/status.h>
+
+#include "client/stores/remote/config.h"
+#include "core/base/mutex.h"
+#include "net/fabric.h"
+
+enum uc_transport_id {
+    UC_TRANSPORT_VERBS, /* in order of preference */
+    UC_TRANSPORT_TCP,
+    UC_TRANSPORT_COUNT,
+};
+
+struct uc_transport {
+    const struct uc_fabric_ops *ops; /* NULL = not opened */
+    struct uc_fabric *fabric;
+    struct uc_fabric_domain *domain;
+    struct uc_fabric_caps caps;
+};
+
+struct uc_transports {
+    struct uc_transport items[UC_TRANSPORT_COUNT];
+    struct uc_mutex register_lock;   /* the fabrics allow one registration at a time */
+    atomic_bool registration_failed; /* auto: verbs could not register, so tcp is taken */
+    bool is_auto;
+    uint32_t max_piece_count; /* per operation, on the most modest one */
+};
+
+/** A range as the transports know it; NULL where none is needed. */
+struct uc_local_memory {
+    struct uc_fabric_region *regions[UC_TRANSPORT_COUNT];
+};
+
+/**
+ * Open what the configuration asks for. May block.
+ *
+ * @retval UC_ERR_UNSUPPORTED  the demanded transport is not there; the text says what is missing
+ */
+UC_MUST_CHECK enum uc_status uc_transports_open(
+        const struct uc_remote_config *config, struct uc_transports *transports);
+
+/** No endpoint and no registered memory may be left. Zeroed ones are allowed. */
+void uc_transports_close(struct uc_transports *transports);
+
+/** All or nothing, but for auto: there a refusal by verbs is logged and ends the use of verbs. */
+UC_MUST_CHECK enum uc_status uc_transports_register(struct uc_transports *transports, void *address,
+        uint64_t length_bytes, struct uc_local_memory *local_out);
+
+/** Zeroed ones are allowed. */
+void uc_transports_deregister(struct uc_transports *transports, struct uc_local_memory *local);
+
+#endif /* UC_REMOTE_TRANSPORTS_H */
