@@ -12,6 +12,7 @@
 
 #include <ucm/log.h>
 
+#include "core/base/job_records.h"
 #include "core/base/list.h"
 #include "core/base/mutex.h"
 
@@ -19,146 +20,38 @@ enum {
     DEFAULT_RECORD_COUNT = 64
 };
 
-/* One job. Free records hang in `free_records` by `node`, finished ones in `finished`. */
-struct record {
-    struct uc_list node;
-    struct record *bucket_next;
-    uint64_t job_id;
-    size_t block_count;
-    uint8_t *blocks; /* set when finished, if the job failed in part */
-    enum uc_status code;
-    bool is_finished;
-};
-
-/* Records are allocated in chunks that never move, since lists run through them. */
-struct chunk {
-    struct chunk *next;
-    struct record records[];
-};
-
 struct uc_completion_queue {
     struct uc_mutex lock;
-    pthread_cond_t changed; /* used with lock, monotonic clock */
-    size_t limit;           /* constant; SIZE_MAX = none */
-    struct chunk *chunks;   /* guarded by lock, as all that follows */
-    struct uc_list free_records;
-    struct uc_list finished; /* in order of finishing */
-    struct record **buckets; /* begun and finished jobs by id */
-    size_t record_count;     /* allocated = number of buckets, a power of two */
-    size_t used_count;       /* begun, event not consumed */
+    pthread_cond_t changed;        /* used with lock, monotonic clock */
+    size_t limit;                  /* constant; SIZE_MAX = none */
+    struct uc_job_records records; /* guarded by lock, as all that follows */
+    struct uc_list finished;       /* in order of finishing */
     size_t unfinished_count;
     size_t waiter_count;
     uint64_t awaited_id; /* what the only waiter stands at; with several all are woken */
-    int event_fd;        /* −1 until somebody asks */
+    int event_fd;        /* -1 until somebody asks */
 };
 
-static void grow_locked(struct uc_completion_queue *queue, struct chunk *chunk,
-        struct record **buckets, size_t chunk_count) UC_REQUIRES(queue->lock);
-static struct record **find_locked(struct uc_completion_queue *queue, uint64_t job_id)
-        UC_REQUIRES(queue->lock);
-static void recycle_locked(struct uc_completion_queue *queue, struct record **link)
-        UC_REQUIRES(queue->lock);
-static void take_event_locked(struct uc_completion_queue *queue, struct record **link,
+static void take_event_locked(struct uc_completion_queue *queue, struct uc_job_record **link,
         struct uc_io_result *result) UC_REQUIRES(queue->lock);
-static enum uc_status reserve_locked(struct uc_completion_queue *queue) UC_REQUIRES(queue->lock);
+static enum uc_status begin_locked(struct uc_completion_queue *queue, uint64_t job_id,
+        size_t block_count) UC_REQUIRES(queue->lock);
 static bool await_locked(struct uc_completion_queue *queue, const uint64_t *job_ids,
         size_t job_count, int64_t timeout_ms) UC_REQUIRES(queue->lock);
-
-/* Job ids are often consecutive or multiples of a power of two: spread them (splitmix64's last steps). */
-static size_t
-bucket_of(uint64_t job_id, size_t bucket_count)
-{
-    uint64_t hash = job_id;
-
-    hash = (hash ^ (hash >> 30)) * 0xbf58476d1ce4e5b9u;
-    hash = (hash ^ (hash >> 27)) * 0x94d049bb133111ebu;
-    return (size_t)(hash ^ (hash >> 31)) & (bucket_count - 1);
-}
-
-static enum uc_status
-allocate(size_t chunk_count, size_t bucket_count, struct chunk **chunk_out,
-        struct record ***buckets_out)
-{
-    struct record **buckets;
-    struct chunk *chunk;
-
-    if (chunk_count > (SIZE_MAX - sizeof(*chunk)) / sizeof(chunk->records[0])) {
-        return UC_ERR_OUT_OF_MEMORY;
-    }
-
-    chunk = malloc(sizeof(*chunk) + chunk_count * sizeof(chunk->records[0]));
-    if (chunk == NULL) {
-        return UC_ERR_OUT_OF_MEMORY;
-    }
-
-    buckets = calloc(bucket_count, sizeof(*buckets));
-    if (buckets == NULL) {
-        free(chunk);
-        return UC_ERR_OUT_OF_MEMORY;
-    }
-
-    *chunk_out = chunk;
-    *buckets_out = buckets;
-    return UC_OK;
-}
-
-/* Put a chunk of fresh records and a bucket array of the matching size into service. */
-static void
-grow_locked(struct uc_completion_queue *queue, struct chunk *chunk, struct record **buckets,
-        size_t chunk_count)
-{
-    size_t bucket_count = queue->record_count + chunk_count;
-
-    for (size_t idx = 0; idx < queue->record_count; idx++) {
-        struct record *record = queue->buckets[idx];
-
-        while (record != NULL) {
-            struct record *next = record->bucket_next;
-            size_t bucket = bucket_of(record->job_id, bucket_count);
-
-            record->bucket_next = buckets[bucket];
-            buckets[bucket] = record;
-            record = next;
-        }
-    }
-    free(queue->buckets);
-    queue->buckets = buckets;
-
-    memset(chunk->records, 0, chunk_count * sizeof(chunk->records[0]));
-    for (size_t idx = 0; idx < chunk_count; idx++) {
-        uc_list_add(&queue->free_records, &chunk->records[idx].node);
-    }
-    chunk->next = queue->chunks;
-    queue->chunks = chunk;
-    queue->record_count = bucket_count;
-}
 
 enum uc_status
 uc_completion_queue_create(
         size_t prepared_count, size_t limit, struct uc_completion_queue **queue_out)
 {
-    size_t wanted = prepared_count == 0 ? DEFAULT_RECORD_COUNT : prepared_count;
-    size_t record_count = 1;
+    size_t record_count = prepared_count == 0 ? DEFAULT_RECORD_COUNT : prepared_count;
     pthread_condattr_t attributes;
     struct uc_completion_queue *queue;
-    struct record **buckets;
-    struct chunk *chunk;
-
-    if (wanted > SIZE_MAX / 4) {
-        return uc_error(UC_ERR_OUT_OF_MEMORY, "completion queue of %zu jobs: too many", wanted);
-    }
-    while (record_count < wanted) {
-        record_count *= 2;
-    }
 
     queue = calloc(1, sizeof(*queue));
-    if (queue == NULL) {
-        return uc_error(UC_ERR_OUT_OF_MEMORY, "completion queue: out of memory");
-    }
-    if (allocate(record_count, record_count, &chunk, &buckets) != UC_OK) {
+    if (queue == NULL || uc_job_records_init(&queue->records, record_count) != UC_OK) {
         free(queue);
         return uc_error(
-                UC_ERR_OUT_OF_MEMORY, "completion queue of %zu jobs: out of memory", wanted);
+                UC_ERR_OUT_OF_MEMORY, "completion queue of %zu jobs: out of memory", record_count);
     }
 
     uc_mutex_init(&queue->lock);
@@ -166,13 +59,9 @@ uc_completion_queue_create(
     (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     (void)pthread_cond_init(&queue->changed, &attributes);
     (void)pthread_condattr_destroy(&attributes);
+    uc_list_init(&queue->finished);
     queue->limit = limit == 0 ? SIZE_MAX : limit;
     queue->event_fd = -1;
-    uc_list_init(&queue->free_records);
-    uc_list_init(&queue->finished);
-    uc_mutex_lock(&queue->lock);
-    grow_locked(queue, chunk, buckets, record_count);
-    uc_mutex_unlock(&queue->lock);
     *queue_out = queue;
     return UC_OK;
 }
@@ -180,52 +69,17 @@ uc_completion_queue_create(
 void
 uc_completion_queue_destroy(struct uc_completion_queue *queue)
 {
-    struct chunk *chunk;
-
     if (queue == NULL) {
         return;
     }
 
-    uc_list_for_each (node, &queue->finished) {
-        free(uc_list_entry(node, struct record, node)->blocks);
-    }
-    chunk = queue->chunks;
-    while (chunk != NULL) {
-        struct chunk *next = chunk->next;
-
-        free(chunk);
-        chunk = next;
-    }
     if (queue->event_fd >= 0) {
         (void)close(queue->event_fd);
     }
     (void)pthread_cond_destroy(&queue->changed);
     uc_mutex_fini(&queue->lock);
-    free(queue->buckets);
+    uc_job_records_fini(&queue->records);
     free(queue);
-}
-
-/* The link that points to the job's record; it points to NULL if there is none. */
-static struct record **
-find_locked(struct uc_completion_queue *queue, uint64_t job_id)
-{
-    struct record **link = &queue->buckets[bucket_of(job_id, queue->record_count)];
-
-    while (*link != NULL && (*link)->job_id != job_id) {
-        link = &(*link)->bucket_next;
-    }
-    return link;
-}
-
-static void
-recycle_locked(struct uc_completion_queue *queue, struct record **link)
-{
-    struct record *record = *link;
-
-    *link = record->bucket_next;
-    record->bucket_next = NULL;
-    queue->used_count--;
-    uc_list_add(&queue->free_records, &record->node);
 }
 
 static void
@@ -244,9 +98,9 @@ signal_event_fd(int event_fd, bool readable)
 /* Hand a finished job's event over; its id is free afterwards. */
 static void
 take_event_locked(
-        struct uc_completion_queue *queue, struct record **link, struct uc_io_result *result)
+        struct uc_completion_queue *queue, struct uc_job_record **link, struct uc_io_result *result)
 {
-    struct record *record = *link;
+    struct uc_job_record *record = *link;
 
     memset(result, 0, sizeof(*result));
     result->job_id = record->job_id;
@@ -255,34 +109,35 @@ take_event_locked(
     result->code = record->code;
     result->success = record->code == UC_OK;
     record->blocks = NULL;
-    uc_list_remove(&record->node);
-    recycle_locked(queue, link);
+    uc_job_records_remove(&queue->records, link);
     if (queue->event_fd >= 0 && uc_list_is_empty(&queue->finished)) {
         signal_event_fd(queue->event_fd, false);
     }
 }
 
 static enum uc_status
-reserve_locked(struct uc_completion_queue *queue)
+begin_locked(struct uc_completion_queue *queue, uint64_t job_id, size_t block_count)
 {
-    size_t chunk_count = queue->record_count; /* doubles, so that growing is rare */
-    struct record **buckets;
-    struct chunk *chunk;
+    struct uc_job_record *record = NULL;
 
-    if (queue->used_count >= queue->limit) {
+    if (*uc_job_records_find(&queue->records, job_id) != NULL) {
+        return uc_error(UC_ERR_DUPLICATE_KEY,
+                "job %llu is in flight or its event was not consumed yet",
+                (unsigned long long)job_id);
+    }
+    if (queue->records.used_count >= queue->limit) {
         return uc_error(UC_ERR_RETRY,
                 "%zu jobs are in flight, the limit; collect events, then submit again",
-                queue->used_count);
+                queue->records.used_count);
     }
-    if (!uc_list_is_empty(&queue->free_records)) {
-        return UC_OK;
-    }
-    if (allocate(chunk_count, queue->record_count + chunk_count, &chunk, &buckets) != UC_OK) {
+    if (uc_job_records_add(&queue->records, job_id, &record) != UC_OK) {
         return uc_error(UC_ERR_OUT_OF_MEMORY, "no memory to track more than %zu jobs in flight",
-                queue->used_count);
+                queue->records.used_count);
     }
 
-    grow_locked(queue, chunk, buckets, chunk_count);
+    record->block_count = block_count;
+    record->is_finished = false;
+    queue->unfinished_count++;
     return UC_OK;
 }
 
@@ -292,26 +147,7 @@ uc_completion_queue_begin(struct uc_completion_queue *queue, uint64_t job_id, si
     enum uc_status status;
 
     uc_mutex_lock(&queue->lock);
-    if (*find_locked(queue, job_id) != NULL) {
-        status = uc_error(UC_ERR_DUPLICATE_KEY,
-                "job %llu is in flight or its event was not consumed yet",
-                (unsigned long long)job_id);
-    } else {
-        status = reserve_locked(queue);
-    }
-    if (status == UC_OK) {
-        struct uc_list *node = uc_list_take(&queue->free_records);
-        struct record *record = uc_list_entry(node, struct record, node);
-        struct record **bucket = &queue->buckets[bucket_of(job_id, queue->record_count)];
-
-        record->job_id = job_id;
-        record->block_count = block_count;
-        record->is_finished = false;
-        record->bucket_next = *bucket;
-        *bucket = record;
-        queue->used_count++;
-        queue->unfinished_count++;
-    }
+    status = begin_locked(queue, job_id, block_count);
     uc_mutex_unlock(&queue->lock);
     return status;
 }
@@ -319,13 +155,13 @@ uc_completion_queue_begin(struct uc_completion_queue *queue, uint64_t job_id, si
 void
 uc_completion_queue_drop(struct uc_completion_queue *queue, uint64_t job_id)
 {
-    struct record **link;
+    struct uc_job_record **link;
 
     uc_mutex_lock(&queue->lock);
-    link = find_locked(queue, job_id);
+    link = uc_job_records_find(&queue->records, job_id);
     if (*link != NULL && !(*link)->is_finished) {
         queue->unfinished_count--;
-        recycle_locked(queue, link);
+        uc_job_records_remove(&queue->records, link);
     }
     uc_mutex_unlock(&queue->lock);
 }
@@ -334,10 +170,10 @@ void
 uc_completion_queue_finish(struct uc_completion_queue *queue, uint64_t job_id, enum uc_status code,
         const uint8_t *blocks)
 {
-    struct record *record;
+    struct uc_job_record *record;
 
     uc_mutex_lock(&queue->lock);
-    record = *find_locked(queue, job_id);
+    record = *uc_job_records_find(&queue->records, job_id);
     if (record != NULL && !record->is_finished) {
         bool was_empty = uc_list_is_empty(&queue->finished);
 
@@ -371,9 +207,11 @@ uc_completion_queue_get_finished(struct uc_completion_queue *queue, struct uc_io
 
     uc_mutex_lock(&queue->lock);
     while (count < capacity && !uc_list_is_empty(&queue->finished)) {
-        struct record *record = uc_list_entry(queue->finished.next, struct record, node);
+        struct uc_job_record *record =
+                uc_list_entry(queue->finished.next, struct uc_job_record, node);
 
-        take_event_locked(queue, find_locked(queue, record->job_id), &results[count++]);
+        take_event_locked(
+                queue, uc_job_records_find(&queue->records, record->job_id), &results[count++]);
     }
     uc_mutex_unlock(&queue->lock);
     *count_out = count;
@@ -436,7 +274,8 @@ await_locked(struct uc_completion_queue *queue, const uint64_t *job_ids, size_t 
     queue->waiter_count++;
     for (;;) {
         while (idx < job_count) {
-            const struct record *record = *find_locked(queue, job_ids[idx]);
+            const struct uc_job_record *record =
+                    *uc_job_records_find(&queue->records, job_ids[idx]);
 
             if (record != NULL && !record->is_finished) {
                 break;
@@ -481,7 +320,7 @@ uc_completion_queue_wait(struct uc_completion_queue *queue, const uint64_t *job_
     uc_mutex_lock(&queue->lock);
     ready = await_locked(queue, job_ids, job_count, timeout_ms);
     for (size_t idx = 0; idx < job_count && count < capacity; idx++) {
-        struct record **link = find_locked(queue, job_ids[idx]);
+        struct uc_job_record **link = uc_job_records_find(&queue->records, job_ids[idx]);
 
         if (*link != NULL && (*link)->is_finished) {
             take_event_locked(queue, link, &results[count++]);
@@ -522,7 +361,7 @@ uc_completion_queue_has(struct uc_completion_queue *queue, uint64_t job_id)
     bool has;
 
     uc_mutex_lock(&queue->lock);
-    has = *find_locked(queue, job_id) != NULL;
+    has = *uc_job_records_find(&queue->records, job_id) != NULL;
     uc_mutex_unlock(&queue->lock);
     return has;
 }

@@ -20,12 +20,7 @@
 #include "core/config/fields.h"
 #include "core/store/job_check.h"
 #include "core/store/null_blocks.h"
-
-struct region {
-    uint32_t idx;
-    uintptr_t address;
-    uint64_t length_bytes;
-};
+#include "core/store/null_regions.h"
 
 enum null_state {
     NULL_NEW,         /* only setup and destroy are allowed */
@@ -42,9 +37,7 @@ struct null_store {
     uint64_t timeout_ms;   /* read, but no job here lasts */
     char *node_path;
     struct uc_null_blocks blocks;
-    struct region *regions;
-    size_t region_count;
-    size_t region_capacity;
+    struct uc_null_regions regions;
 };
 
 static struct null_store *
@@ -65,10 +58,6 @@ static enum uc_status load_block_locked(struct null_store *null_store, const str
         const struct uc_block_payload *payload) UC_REQUIRES(null_store->lock);
 static enum uc_status dump_block_locked(struct null_store *null_store, const struct uc_block_id *id,
         const struct uc_block_payload *payload) UC_REQUIRES(null_store->lock);
-static struct region *find_region_locked(const struct null_store *null_store, uint32_t region_idx)
-        UC_REQUIRES(null_store->lock);
-static enum uc_status add_region_locked(struct null_store *null_store, uint32_t region_idx,
-        const void *address, uint64_t length_bytes) UC_REQUIRES(null_store->lock);
 
 static enum uc_status
 check_ready_locked(const struct null_store *null_store)
@@ -165,10 +154,6 @@ null_lookup(struct uc_store *store, const struct uc_block_id *ids, size_t count,
     return status;
 }
 
-/*
- * Registration is not needed here, so an index that is not known is accepted (R-5.26); a known one must cover
- * its pointer (R-2.6).
- */
 static enum uc_status
 check_payload_locked(const struct null_store *null_store, const struct uc_block_payload *payload)
 {
@@ -191,19 +176,7 @@ check_payload_locked(const struct null_store *null_store, const struct uc_block_
                 payload->block_offset, null_store->block_bytes);
     }
 
-    for (size_t idx = 0; idx < payload->memory_region_index_count; idx++) {
-        const struct region *region =
-                find_region_locked(null_store, payload->memory_region_indices[idx]);
-        uintptr_t address = (uintptr_t)payload->pointers[idx];
-
-        if (region != NULL &&
-                (address < region->address || address - region->address > region->length_bytes ||
-                        payload->sizes[idx] > region->length_bytes - (address - region->address))) {
-            return uc_error(UC_ERR_INVALID_PARAM, "pointer %zu is not inside region %" PRIu32, idx,
-                    region->idx);
-        }
-    }
-    return UC_OK;
+    return uc_null_regions_check(&null_store->regions, payload);
 }
 
 static enum uc_status
@@ -351,46 +324,6 @@ null_wait(struct uc_store *store, const uint64_t *job_ids, size_t job_count, int
             timeout_ms, results, capacity, count_out);
 }
 
-static struct region *
-find_region_locked(const struct null_store *null_store, uint32_t region_idx)
-{
-    for (size_t idx = 0; idx < null_store->region_count; idx++) {
-        if (null_store->regions[idx].idx == region_idx) {
-            return &null_store->regions[idx];
-        }
-    }
-
-    return NULL;
-}
-
-static enum uc_status
-add_region_locked(struct null_store *null_store, uint32_t region_idx, const void *address,
-        uint64_t length_bytes)
-{
-    if (find_region_locked(null_store, region_idx) != NULL) {
-        return uc_error(
-                UC_ERR_INVALID_PARAM, "null store: region %" PRIu32 " is taken", region_idx);
-    }
-    if (null_store->region_count == null_store->region_capacity) {
-        size_t capacity = null_store->region_capacity * 2 + 4;
-        struct region *regions = realloc(null_store->regions, capacity * sizeof(*regions));
-
-        if (regions == NULL) {
-            return uc_error(UC_ERR_OUT_OF_MEMORY, "null store: region %" PRIu32 ": out of memory",
-                    region_idx);
-        }
-        null_store->regions = regions;
-        null_store->region_capacity = capacity;
-    }
-
-    null_store->regions[null_store->region_count++] = (struct region){
-            .idx = region_idx,
-            .address = (uintptr_t)address,
-            .length_bytes = length_bytes,
-    };
-    return UC_OK;
-}
-
 static enum uc_status
 null_register_memory(struct uc_store *store, uint32_t region_idx, void *address,
         uint64_t length_bytes, enum uc_memory_kind kind)
@@ -402,15 +335,11 @@ null_register_memory(struct uc_store *store, uint32_t region_idx, void *address,
         return uc_error(UC_ERR_UNSUPPORTED,
                 "null store: memory kind %d; only host memory can be copied", (int)kind);
     }
-    if (length_bytes == 0 || length_bytes - 1 > UINTPTR_MAX - (uintptr_t)address) {
-        return uc_error(UC_ERR_INVALID_PARAM, "null store: region %" PRIu32 " is empty or wraps",
-                region_idx);
-    }
 
     uc_mutex_lock(&null_store->lock);
     status = check_ready_locked(null_store);
     if (status == UC_OK) {
-        status = add_region_locked(null_store, region_idx, address, length_bytes);
+        status = uc_null_regions_add(&null_store->regions, region_idx, address, length_bytes);
     }
     uc_mutex_unlock(&null_store->lock);
     return status;
@@ -420,17 +349,10 @@ static enum uc_status
 null_deregister_memory(struct uc_store *store, uint32_t region_idx)
 {
     struct null_store *null_store = null_store_of(store);
-    enum uc_status status = UC_OK;
-    struct region *region;
+    enum uc_status status;
 
     uc_mutex_lock(&null_store->lock);
-    region = find_region_locked(null_store, region_idx);
-    if (region == NULL) {
-        status = uc_error(
-                UC_ERR_NOT_FOUND, "null store: region %" PRIu32 " is not registered", region_idx);
-    } else {
-        *region = null_store->regions[--null_store->region_count];
-    }
+    status = uc_null_regions_remove(&null_store->regions, region_idx);
     uc_mutex_unlock(&null_store->lock);
     return status;
 }
@@ -517,8 +439,8 @@ uc_null_store_destroy(struct uc_store *store)
     null_store = null_store_of(store);
     uc_completion_queue_destroy(null_store->completions);
     uc_null_blocks_fini(&null_store->blocks);
+    uc_null_regions_fini(&null_store->regions);
     uc_mutex_fini(&null_store->lock);
-    free(null_store->regions);
     free(null_store->node_path);
     free(null_store);
 }
