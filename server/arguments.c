@@ -63,15 +63,15 @@ unknown_key(const char *key)
             nearest);
 }
 
-/* Put "--key=value" (without the dashes) into the dictionary. */
+/* Put "key=value", or "key" with the value of the next text, into the dictionary. */
 static enum uc_status
-assign(struct uc_dict *dict, const char *text)
+assign(struct uc_dict *dict, const char *text, const char *next)
 {
     char assignment[ASSIGNMENT_BYTES];
     char key[UC_FIELD_STRING_BYTES];
     const char *equals = strchr(text, '=');
     size_t key_length = equals == NULL ? strlen(text) : (size_t)(equals - text);
-    const char *value = equals == NULL ? "true" : equals + 1; /* a bare flag switches on */
+    const char *value = equals == NULL ? next : equals + 1;
     const char *prefix;
     int length;
 
@@ -84,7 +84,10 @@ assign(struct uc_dict *dict, const char *text)
     if (!resolve_key(key, &prefix)) {
         return unknown_key(key);
     }
-    if (equals == NULL && strcmp(key, "debug_calls") != 0) {
+    if (value == NULL && strcmp(key, "debug_calls") == 0) {
+        value = "true"; /* a bare flag switches on */
+    }
+    if (value == NULL) {
         return uc_error(
                 UC_ERR_INVALID_PARAM, "command line: --%s needs a value: --%s=VALUE", text, text);
     }
@@ -96,28 +99,45 @@ assign(struct uc_dict *dict, const char *text)
     return uc_config_set_text(dict, assignment);
 }
 
-/* First pass: what is not a key of the configuration. */
+static bool
+is_key(const char *text, const char *key)
+{
+    return strcmp(text, key) == 0;
+}
+
+/* "--key value" is "--key=value": whether the value stands in the next text. */
+static bool
+takes_next(int count, char *const *texts, int idx)
+{
+    return strchr(texts[idx], '=') == NULL && idx + 1 < count &&
+           strncmp(texts[idx + 1], "--", 2) != 0;
+}
+
+/* First pass: what is not a key of the configuration, and the shape of the rest. */
 static enum uc_status
 find_switches(
         int count, char *const *texts, struct uc_server_arguments *arguments, const char **path_out)
 {
     for (int idx = 1; idx < count; idx++) {
-        if (strcmp(texts[idx], "--help") == 0 || strcmp(texts[idx], "-h") == 0) {
+        const char *text = texts[idx];
+
+        if (is_key(text, "--help") || is_key(text, "-h")) {
             arguments->help = true;
-        } else if (strcmp(texts[idx], "--check-config") == 0 ||
-                   strcmp(texts[idx], "--check_config") == 0) {
+        } else if (is_key(text, "--check-config") || is_key(text, "--check_config")) {
             arguments->check_config = true;
-        } else if (strncmp(texts[idx], "--config=", strlen("--config=")) == 0) {
-            *path_out = texts[idx] + strlen("--config=");
-        } else if (strcmp(texts[idx], "--config") == 0) {
-            if (idx + 1 == count) {
-                return uc_error(
-                        UC_ERR_INVALID_PARAM, "command line: --config needs the path of a file");
-            }
-            *path_out = texts[++idx];
-        } else if (strncmp(texts[idx], "--", 2) != 0) {
+        } else if (strncmp(text, "--config=", strlen("--config=")) == 0) {
+            *path_out = text + strlen("--config=");
+        } else if (strncmp(text, "--", 2) != 0) {
             return uc_error(UC_ERR_INVALID_PARAM,
-                    "command line: '%s' is not an option; options are --key=value", texts[idx]);
+                    "command line: '%s' is not an option; options are --key=value", text);
+        } else if (takes_next(count, texts, idx)) {
+            idx++;
+            if (is_key(text, "--config")) {
+                *path_out = texts[idx];
+            }
+        } else if (is_key(text, "--config")) {
+            return uc_error(
+                    UC_ERR_INVALID_PARAM, "command line: --config needs the path of a file");
         }
     }
 
@@ -130,17 +150,20 @@ assign_all(int count, char *const *texts, struct uc_dict *dict)
 {
     for (int idx = 1; idx < count; idx++) {
         const char *text = texts[idx];
+        const char *value = NULL;
         enum uc_status status;
 
-        if (strcmp(text, "--config") == 0) {
-            idx++;
+        if (is_key(text, "--check-config") || is_key(text, "--check_config") ||
+                strncmp(text, "--config=", strlen("--config=")) == 0) {
             continue;
         }
-        if (strncmp(text, "--config=", strlen("--config=")) == 0 ||
-                strcmp(text, "--check-config") == 0 || strcmp(text, "--check_config") == 0) {
+        if (takes_next(count, texts, idx)) {
+            value = texts[++idx];
+        }
+        if (is_key(text, "--config")) {
             continue;
         }
-        status = assign(dict, text + 2);
+        status = assign(dict, text + 2, value);
         if (status != UC_OK) {
             return status;
         }

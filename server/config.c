@@ -145,7 +145,7 @@ static const struct uc_field namespace_fields[] = {
                 .type = UC_FIELD_STRING,
                 .default_text = "lru",
                 .offset = NAMESPACE_AT(policy),
-                .help = "which block goes when room is needed: lru, clock, fifo, …",
+                .help = "which block goes when room is needed",
         },
         {
                 .key = "region_bytes",

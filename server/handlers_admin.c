@@ -82,7 +82,7 @@ uc_handle_stat(struct uc_peer *peer, const struct uc_call *call)
         return;
     }
 
-    uc_server_stat(server, &reply);
+    uc_stats_fill(server, &reply);
     uc_rpc_buffer_reset(&server->reply);
     uc_stat_reply_encode(&server->reply, &reply);
     uc_call_reply(peer, call);

@@ -74,7 +74,7 @@ uc_server_scope(struct uc_server *server)
 }
 
 /** Fill the answer to `stat`. */
-void uc_server_stat(struct uc_server *server, struct uc_stat_reply *reply_out);
+void uc_stats_fill(struct uc_server *server, struct uc_stat_reply *reply_out);
 
 /** How often the loop turns at least, in ms. */
 uint64_t uc_lease_period_ms(const struct uc_server *server);

@@ -3,7 +3,7 @@
 #include "server/state.h"
 
 void
-uc_server_stat(struct uc_server *server, struct uc_stat_reply *reply_out)
+uc_stats_fill(struct uc_server *server, struct uc_stat_reply *reply_out)
 {
     const struct uc_counters *counters = &server->counters;
     struct uc_namespace *ns = server->ns;
