@@ -1,0 +1,621 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The remote store against a real server over tcp: what works, and what wrong input is told. */
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <check.h>
+
+#include <ucm/setup.h>
+
+#include "client/cluster/session.h"
+#include "client/stores/remote/store.h"
+#include "net/rpc/messages.h"
+#include "test/unit/client/remote/remote_env.h"
+
+static struct env_server server;
+static struct uc_store *store;
+static const struct uc_token_addressed_ops *ops;
+
+static void
+setup(void)
+{
+    server = env_server_start(0, NULL);
+    store = env_store(&server, "both");
+    ops = uc_store_as_token_addressed(store);
+}
+
+static void
+teardown(void)
+{
+    env_store_destroy(store);
+    env_server_stop(&server, SIGTERM);
+}
+
+/* G2, R-5.2, R-6.10 */
+START_TEST(put_is_visible_after_commit_and_reads_back)
+{
+    struct uc_block_id key = env_key(7);
+    struct uc_token *token = NULL;
+
+    ck_assert_int_eq(ops->alloc(store, &key, 1, NULL, &token), UC_OK);
+    ck_assert(!env_has(store, 7));
+    ck_assert_int_eq(ops->commit(store, token, NULL, false), UC_OK);
+    ck_assert(!env_has(store, 7));
+    uc_token_destroy(token);
+
+    env_put(store, 1, BLOCKS);
+    ck_assert(env_has(store, 1));
+    ck_assert_int_eq(env_get(store, 1, BLOCKS), UC_OK);
+    ck_assert_int_eq(uc_store_health(store), UC_OK);
+}
+END_TEST
+
+/* what nobody wrote stays invisible. */
+START_TEST(commit_of_an_unwritten_block_is_refused)
+{
+    struct uc_block_id key = env_key(7);
+    struct uc_token *token = NULL;
+
+    ck_assert_int_eq(ops->alloc(store, &key, 1, NULL, &token), UC_OK);
+    ck_assert_int_eq(ops->commit(store, token, NULL, true), UC_ERR_INVALID_PARAM);
+    ck_assert(!env_has(store, 7));
+    uc_token_destroy(token);
+}
+END_TEST
+
+/* several jobs per block, several pointers per payload, part of a token. */
+START_TEST(layers_of_a_block_are_written_and_read_in_pieces)
+{
+    struct uc_block_id keys[3] = {env_key(1), env_key(2), env_key(3)};
+    uint8_t *bytes = malloc(BLOCK_BYTES);
+    uint8_t *back = calloc(1, BLOCK_BYTES);
+    struct uc_token *token = NULL;
+    struct env_job job;
+    void *pointers[2] = {bytes, bytes + 1000};
+    uint64_t sizes[2] = {1000, BLOCK_BYTES / 2 - 1000};
+
+    env_fill(bytes, BLOCK_BYTES, 2);
+    ck_assert_int_eq(ops->alloc(store, keys, 3, NULL, &token), UC_OK);
+    env_job_init(&job, &keys[1], 1, bytes, 0, BLOCK_BYTES / 2);
+    job.payloads[0].pointers = pointers;
+    job.payloads[0].sizes = sizes;
+    job.payloads[0].pointer_count = 2;
+    ck_assert_int_eq(ops->dump(store, 1, &job.descriptor, token, 1), UC_OK);
+    env_job_init(&job, &keys[1], 1, bytes + BLOCK_BYTES / 2, BLOCK_BYTES / 2, BLOCK_BYTES / 2);
+    ck_assert_int_eq(ops->dump(store, 2, &job.descriptor, token, 1), UC_OK);
+    env_expect(store, 1, UC_OK);
+    env_expect(store, 2, UC_OK);
+    ck_assert_int_eq(ops->commit(store, token, (const uint8_t *)"\0\1", true), UC_OK);
+    uc_token_destroy(token);
+    ck_assert(!env_has(store, 1) && env_has(store, 2) && !env_has(store, 3));
+
+    ck_assert_int_eq(ops->pin(store, &keys[1], 1, &token), UC_OK);
+    env_job_init(&job, &keys[1], 1, back, 0, 5000);
+    ck_assert_int_eq(ops->load(store, 1, &job.descriptor, token, 0), UC_OK);
+    env_job_init(&job, &keys[1], 1, back + 5000, 5000, BLOCK_BYTES - 5000);
+    ck_assert_int_eq(ops->load(store, 2, &job.descriptor, token, 0), UC_OK);
+    env_expect(store, 1, UC_OK);
+    env_expect(store, 2, UC_OK);
+    ck_assert_mem_eq(bytes, back, BLOCK_BYTES);
+    ops->unpin(store, token);
+    uc_token_destroy(token);
+    free(bytes);
+    free(back);
+}
+END_TEST
+
+/* a range beyond the stored length fails that block and no other. */
+START_TEST(range_beyond_the_stored_length_fails_its_block_only)
+{
+    struct uc_block_id keys[2] = {env_key(1), env_key(2)};
+    uint8_t *bytes = calloc(2, BLOCK_BYTES);
+    struct uc_token *token = NULL;
+    struct uc_io_result result;
+    struct env_job job;
+
+    ck_assert_int_eq(ops->alloc(store, keys, 2, NULL, &token), UC_OK);
+    env_job_init(&job, keys, 2, bytes, 0, BLOCK_BYTES);
+    job.sizes[0] = 100;
+    ck_assert_int_eq(ops->dump(store, 1, &job.descriptor, token, 0), UC_OK);
+    env_expect(store, 1, UC_OK);
+    ck_assert_int_eq(ops->commit(store, token, NULL, true), UC_OK);
+    uc_token_destroy(token);
+
+    ck_assert_int_eq(ops->pin(store, keys, 2, &token), UC_OK);
+    job.sizes[0] = 101;
+    ck_assert_int_eq(ops->load(store, 1, &job.descriptor, token, 0), UC_OK);
+    result = env_wait(store, 1);
+    ck_assert_int_eq(result.code, UC_ERR_INVALID_PARAM);
+    ck_assert(!uc_io_result_block_ok(&result, 0) && uc_io_result_block_ok(&result, 1));
+    uc_io_results_release(&result, 1);
+    job.sizes[0] = 100;
+    ck_assert_int_eq(ops->load(store, 1, &job.descriptor, token, 0), UC_OK);
+    env_expect(store, 1, UC_OK);
+    ops->unpin(store, token);
+    uc_token_destroy(token);
+
+    /* The same for a dump beyond what was reserved. */
+    keys[0] = env_key(11);
+    keys[1] = env_key(12);
+    ck_assert_int_eq(ops->alloc(store, keys, 2, NULL, &token), UC_OK);
+    env_job_init(&job, keys, 2, bytes, 0, BLOCK_BYTES);
+    job.payloads[1].block_offset = 1;
+    ck_assert_int_eq(ops->dump(store, 1, &job.descriptor, token, 0), UC_OK);
+    result = env_wait(store, 1);
+    ck_assert_int_eq(result.code, UC_ERR_INVALID_PARAM);
+    ck_assert(uc_io_result_block_ok(&result, 0) && !uc_io_result_block_ok(&result, 1));
+    uc_io_results_release(&result, 1);
+    ck_assert_int_eq(ops->commit(store, token, (const uint8_t *)"\1\0", true), UC_OK);
+    ck_assert(env_has(store, 11) && !env_has(store, 12));
+    uc_token_destroy(token);
+    free(bytes);
+}
+END_TEST
+
+/* a committed copy is never overwritten; its dump moves nothing and succeeds. */
+START_TEST(dump_of_a_committed_block_moves_nothing)
+{
+    struct uc_block_id key = env_key(1);
+    uint8_t *wrong = calloc(1, BLOCK_BYTES);
+    struct uc_token *token = NULL;
+    struct env_job job;
+
+    env_put(store, 1, 1);
+    ck_assert_int_eq(ops->alloc(store, &key, 1, NULL, &token), UC_OK);
+    env_job_init(&job, &key, 1, wrong, 0, BLOCK_BYTES);
+    ck_assert_int_eq(ops->dump(store, 1, &job.descriptor, token, 0), UC_OK);
+    env_expect(store, 1, UC_OK);
+    ck_assert_int_eq(ops->commit(store, token, NULL, true), UC_OK);
+    ck_assert_int_eq(env_get(store, 1, 1), UC_OK);
+    uc_token_destroy(token);
+    free(wrong);
+}
+END_TEST
+
+/* a token is concluded once. */
+START_TEST(second_conclusion_changes_nothing)
+{
+    struct uc_block_id key = env_key(1);
+    struct uc_token *token = NULL;
+
+    env_put(store, 1, 1);
+    ck_assert_int_eq(ops->alloc(store, &key, 1, NULL, &token), UC_OK);
+    ck_assert_int_eq(ops->commit(store, token, NULL, true), UC_OK);
+    ck_assert_int_eq(ops->commit(store, token, NULL, false), UC_ERR_NOT_FOUND);
+    ck_assert(env_has(store, 1));
+    ops->unpin(store, token); /* of an alloc: not a pin */
+    uc_token_destroy(token);
+
+    ck_assert_int_eq(ops->pin(store, &key, 1, &token), UC_OK);
+    ops->unpin(store, token);
+    ops->unpin(store, token);
+    ck_assert_int_eq(ops->commit(store, token, NULL, false), UC_ERR_NOT_FOUND);
+    ck_assert(env_has(store, 1));
+    uc_token_destroy(token);
+}
+END_TEST
+
+/* nothing is moved with a token that was concluded. */
+START_TEST(dump_with_a_concluded_token_fails)
+{
+    struct uc_block_id key = env_key(1);
+    uint8_t *bytes = calloc(1, BLOCK_BYTES);
+    struct uc_token *token = NULL;
+    struct env_job job;
+
+    ck_assert_int_eq(ops->alloc(store, &key, 1, NULL, &token), UC_OK);
+    ck_assert_int_eq(ops->commit(store, token, NULL, false), UC_OK);
+    env_job_init(&job, &key, 1, bytes, 0, BLOCK_BYTES);
+    ck_assert_int_eq(ops->dump(store, 1, &job.descriptor, token, 0), UC_OK);
+    env_expect(store, 1, UC_ERR_NOT_FOUND);
+    ck_assert_int_eq(uc_store_health(store), UC_OK);
+    uc_token_destroy(token);
+    free(bytes);
+}
+END_TEST
+
+/* scheduler and worker are instances that share nothing but the bytes of tokens. */
+START_TEST(worker_instance_needs_nothing_but_token_bytes)
+{
+    struct uc_store *scheduler = env_store(&server, "scheduler");
+    struct uc_store *worker = env_store(&server, "worker");
+    struct uc_block_id key = env_key(1);
+    uint8_t *bytes = malloc(BLOCK_BYTES);
+    uint8_t *back = calloc(1, BLOCK_BYTES);
+    struct uc_token *minted = NULL;
+    struct uc_token *token;
+    struct env_job job;
+
+    env_fill(bytes, BLOCK_BYTES, 1);
+    ck_assert_int_eq(ops->alloc(scheduler, &key, 1, NULL, &minted), UC_OK);
+    token = env_token_copy(minted);
+    env_job_init(&job, &key, 1, bytes, 0, BLOCK_BYTES);
+    ck_assert_int_eq(ops->dump(scheduler, 1, &job.descriptor, token, 0), UC_ERR_UNSUPPORTED);
+    ck_assert_int_eq(ops->alloc(worker, &key, 1, NULL, &minted), UC_ERR_UNSUPPORTED);
+    ck_assert_int_eq(ops->dump(worker, 1, &job.descriptor, token, 0), UC_OK);
+    env_expect(worker, 1, UC_OK);
+    ck_assert_int_eq(ops->commit(scheduler, minted, NULL, true), UC_OK);
+    uc_token_destroy(token);
+    uc_token_destroy(minted);
+
+    ck_assert_int_eq(ops->pin(scheduler, &key, 1, &minted), UC_OK);
+    token = env_token_copy(minted);
+    env_job_init(&job, &key, 1, back, 0, BLOCK_BYTES);
+    ck_assert_int_eq(ops->load(worker, 1, &job.descriptor, token, 0), UC_OK);
+    env_expect(worker, 1, UC_OK);
+    ck_assert_mem_eq(bytes, back, BLOCK_BYTES);
+    ops->unpin(scheduler, minted);
+    uc_token_destroy(token);
+    uc_token_destroy(minted);
+    env_store_destroy(worker);
+    env_store_destroy(scheduler);
+    free(bytes);
+    free(back);
+}
+END_TEST
+
+static void
+flip_stored_byte(uint32_t number, uint64_t offset)
+{
+    struct uc_server_address address;
+    struct uc_session_config config = {
+            .server = &address,
+            .name_space = "default",
+            .credential = "",
+            .client = "flip",
+            .access = UC_ACCESS_RW,
+            .connect_timeout_ms = 5000,
+            .rpc_timeout_ms = 5000,
+            .clock = uc_clock_monotonic(),
+    };
+    struct uc_debug_flip_request request = {.key = env_key(number), .offset_bytes = offset};
+    struct uc_rpc_buffer params = {.length = 0};
+    struct uc_session *session = NULL;
+    char text[64];
+
+    (void)snprintf(text, sizeof(text), "127.0.0.1:%u", (unsigned)server.port);
+    ck_assert_int_eq(uc_server_address_parse(text, &address), UC_OK);
+    ck_assert_int_eq(uc_session_create(&config, &session), UC_OK);
+    uc_debug_flip_request_encode(&params, &request);
+    ck_assert_int_eq(uc_session_call(session, 0, UC_RPC_DEBUG_FLIP, &params, NULL, NULL), UC_OK);
+    uc_rpc_buffer_fini(&params);
+    uc_session_destroy(session);
+}
+
+/* V-39, R-5.14: a damaged block is never delivered, and is absent from the next lookup on. */
+START_TEST(damaged_block_is_missing_and_revoked)
+{
+    struct uc_block_id keys[3] = {env_key(1), env_key(2), env_key(3)};
+    uint8_t *back = calloc(3, BLOCK_BYTES);
+    struct uc_token *token = NULL;
+    struct uc_io_result result;
+    struct env_job job;
+
+    env_put(store, 1, 3);
+    flip_stored_byte(2, 12345);
+    ck_assert_int_eq(ops->pin(store, keys, 3, &token), UC_OK);
+    env_job_init(&job, keys, 3, back, 0, BLOCK_BYTES);
+    ck_assert_int_eq(ops->load(store, 1, &job.descriptor, token, 0), UC_OK);
+    result = env_wait(store, 1);
+    ck_assert_int_eq(result.code, UC_ERR_NOT_FOUND);
+    ck_assert(uc_io_result_block_ok(&result, 0));
+    ck_assert(!uc_io_result_block_ok(&result, 1));
+    ck_assert(uc_io_result_block_ok(&result, 2));
+    uc_io_results_release(&result, 1);
+    ck_assert(env_has(store, 1) && !env_has(store, 2) && env_has(store, 3));
+    ops->unpin(store, token);
+    uc_token_destroy(token);
+
+    env_put(store, 2, 1);
+    ck_assert_int_eq(env_get(store, 1, 3), UC_OK);
+    free(back);
+}
+END_TEST
+
+/* ARCHITECTURE.md §6: no flipped bit of a token moves a byte to or from the wrong place. */
+START_TEST(flipped_bits_of_a_token_never_succeed)
+{
+    struct uc_block_id key = env_key(1);
+    uint8_t *back = calloc(1, BLOCK_BYTES);
+    uint8_t *expected = malloc(BLOCK_BYTES);
+    struct uc_token *token = NULL;
+    uint8_t *bytes;
+    size_t length;
+
+    env_put(store, 1, 2);
+    env_fill(expected, BLOCK_BYTES, 1);
+    ck_assert_int_eq(ops->pin(store, &key, 1, &token), UC_OK);
+    length = uc_token_serialized_bytes(token);
+    bytes = malloc(length);
+    for (size_t idx = 16 + UC_BLOCK_ID_BYTES; idx < length; idx++) {
+        struct uc_token *forged = NULL;
+        struct env_job job;
+
+        uc_token_serialize(token, bytes);
+        bytes[idx] ^= (uint8_t)(1u << (idx % 8));
+        if (uc_token_deserialize(bytes, length, &forged) != UC_OK) {
+            continue;
+        }
+        env_job_init(&job, &key, 1, back, 0, BLOCK_BYTES);
+        if (ops->load(store, 1, &job.descriptor, forged, 0) == UC_OK) {
+            struct uc_io_result result = env_wait(store, 1);
+
+            ck_assert_msg(!result.success, "byte %zu", idx);
+            uc_io_results_release(&result, 1);
+        }
+        uc_token_destroy(forged);
+    }
+    for (size_t idx = 0; idx < BLOCK_BYTES; idx++) {
+        ck_assert_uint_eq(back[idx], 0);
+    }
+    env_wait_health(store, UC_OK);
+    ck_assert_int_eq(env_get(store, 1, 1), UC_OK);
+    ops->unpin(store, token);
+    uc_token_destroy(token);
+    free(bytes);
+    free(expected);
+    free(back);
+}
+END_TEST
+
+/* */
+START_TEST(job_id_is_in_use_until_its_event_is_consumed)
+{
+    struct uc_block_id key = env_key(1);
+    uint8_t *back = calloc(1, BLOCK_BYTES);
+    struct uc_token *token = NULL;
+    struct env_job job;
+
+    env_put(store, 1, 1);
+    ck_assert_int_eq(ops->pin(store, &key, 1, &token), UC_OK);
+    env_job_init(&job, &key, 1, back, 0, BLOCK_BYTES);
+    ck_assert_int_eq(ops->load(store, 5, &job.descriptor, token, 0), UC_OK);
+    ck_assert_int_eq(ops->load(store, 5, &job.descriptor, token, 0), UC_ERR_DUPLICATE_KEY);
+    env_expect(store, 5, UC_OK);
+    ck_assert_int_eq(ops->load(store, 5, &job.descriptor, token, 0), UC_OK);
+    env_expect(store, 5, UC_OK);
+    ops->unpin(store, token);
+    uc_token_destroy(token);
+    free(back);
+}
+END_TEST
+
+/* */
+START_TEST(regions_are_checked_and_held_by_jobs)
+{
+    struct uc_block_id key = env_key(1);
+    uint8_t *back = calloc(1, BLOCK_BYTES);
+    uint32_t index = 9;
+    struct uc_token *token = NULL;
+    struct env_job job;
+
+    env_put(store, 1, 1);
+    ck_assert_int_eq(uc_store_register_memory(store, 3, back, BLOCK_BYTES, UC_MEMORY_HOST), UC_OK);
+    ck_assert_int_eq(uc_store_register_memory(store, 3, back, BLOCK_BYTES, UC_MEMORY_HOST),
+            UC_ERR_INVALID_PARAM);
+    ck_assert_int_eq(uc_store_register_memory(store, 4, back, BLOCK_BYTES, UC_MEMORY_CUDA),
+            UC_ERR_UNSUPPORTED);
+    ck_assert_int_eq(ops->pin(store, &key, 1, &token), UC_OK);
+    env_job_init(&job, &key, 1, back, 0, BLOCK_BYTES);
+    job.payloads[0].memory_region_indices = &index;
+    job.payloads[0].memory_region_index_count = 1;
+    ck_assert_int_eq(ops->load(store, 1, &job.descriptor, token, 0), UC_ERR_INVALID_PARAM);
+    index = 3;
+
+    /* While the server is stopped the job stays in flight and holds its region. */
+    ck_assert_int_eq(kill(server.pid, SIGSTOP), 0);
+    ck_assert_int_eq(ops->load(store, 1, &job.descriptor, token, 0), UC_OK);
+    ck_assert_int_eq(uc_store_deregister_memory(store, 3), UC_ERR_RETRY);
+    ck_assert_int_eq(kill(server.pid, SIGCONT), 0);
+    env_expect(store, 1, UC_OK);
+    ck_assert_int_eq(uc_store_deregister_memory(store, 3), UC_OK);
+    ck_assert_int_eq(uc_store_deregister_memory(store, 3), UC_ERR_NOT_FOUND);
+    ops->unpin(store, token);
+    uc_token_destroy(token);
+    free(back);
+}
+END_TEST
+
+/* */
+static enum uc_status
+fires_on_third_poll(void *context, uint64_t handle)
+{
+    int *polls = context;
+
+    if (handle == 66) {
+        return UC_ERR_GENERAL;
+    }
+    return ++*polls < 3 ? UC_ERR_RETRY : UC_OK;
+}
+
+START_TEST(no_byte_moves_before_the_prerequisite_fires)
+{
+    struct uc_block_id key = env_key(1);
+    uint8_t *back = calloc(1, BLOCK_BYTES);
+    int polls = 0;
+    struct uc_prerequisite hook = {.poll = fires_on_third_poll, .context = &polls};
+    struct uc_dict *config = env_config(&server, "both");
+    struct uc_store *hooked = uc_remote_store_create();
+    struct uc_token *token = NULL;
+    struct env_job job;
+
+    env_put(store, 1, 1);
+    ck_assert_int_eq(uc_dict_set_pointer(config, UC_SETUP_PREREQUISITE_HOOK, &hook), UC_OK);
+    ck_assert_int_eq(uc_store_setup(hooked, config), UC_OK);
+    ck_assert_int_eq(ops->pin(hooked, &key, 1, &token), UC_OK);
+    env_job_init(&job, &key, 1, back, 0, BLOCK_BYTES);
+    job.descriptor.prerequisite_handle = 5;
+    ck_assert_int_eq(ops->load(store, 1, &job.descriptor, token, 0), UC_ERR_UNSUPPORTED);
+    ck_assert_int_eq(ops->load(hooked, 1, &job.descriptor, token, 0), UC_OK);
+    env_expect(hooked, 1, UC_OK);
+    ck_assert_int_eq(polls, 3);
+    job.descriptor.prerequisite_handle = 66;
+    ck_assert_int_eq(ops->load(hooked, 1, &job.descriptor, token, 0), UC_OK);
+    env_expect(hooked, 1, UC_ERR_GENERAL);
+    ops->unpin(hooked, token);
+    uc_token_destroy(token);
+    env_store_destroy(hooked);
+    uc_dict_destroy(config);
+    free(back);
+}
+END_TEST
+
+struct setup_case {
+    const char *key;
+    const char *text; /* NULL: the number below */
+    int64_t number;
+    enum uc_status want;
+    const char *message;
+};
+
+/* the text names what was found and what is needed. */
+static const struct setup_case setup_cases[] = {
+        {"namespace", "nosuch", 0, UC_ERR_NOT_FOUND, "nosuch"},
+        {"block_bytes", NULL, 4096, UC_ERR_INVALID_PARAM, "65536"},
+        {"block_bytes", NULL, BLOCK_BYTES, UC_OK, ""},
+        {"access", "admin", 0, UC_ERR_INVALID_PARAM, "access"},
+        {"fabric", "pigeon", 0, UC_ERR_INVALID_PARAM, "pigeon"},
+        {"checksum", "perhaps", 0, UC_ERR_INVALID_PARAM, "checksum"},
+        {"rpc_timeout", "soon", 0, UC_ERR_INVALID_PARAM, "rpc_timeout"},
+        {"unknown_key", "x", 0, UC_OK, ""}, /* only warns */
+};
+
+START_TEST(setup_says_what_is_wrong)
+{
+    const struct setup_case *row = &setup_cases[_i];
+    struct uc_dict *config = env_config(&server, _i % 2 == 0 ? "both" : "worker");
+    struct uc_store *other = uc_remote_store_create();
+    enum uc_status status;
+
+    if (row->text != NULL) {
+        ck_assert_int_eq(uc_dict_set_string(config, row->key, row->text), UC_OK);
+    } else {
+        ck_assert_int_eq(uc_dict_set_int(config, row->key, row->number), UC_OK);
+    }
+    status = uc_store_setup(other, config);
+    ck_assert_msg(
+            status == row->want, "%s: %s: %s", row->key, uc_status_name(status), uc_last_error());
+    if (status != UC_OK) {
+        ck_assert_msg(strstr(uc_last_error(), row->message) != NULL, "%s", uc_last_error());
+    }
+    ck_assert_int_eq(uc_store_setup(other, config), UC_ERR_INVALID_PARAM); /* */
+    env_store_destroy(other);
+    uc_dict_destroy(config);
+}
+END_TEST
+
+START_TEST(setup_needs_one_reachable_server)
+{
+    struct uc_dict *config = NULL;
+    struct uc_store *other = uc_remote_store_create();
+    struct env_server gone = env_server_start(0, NULL);
+
+    env_server_stop(&gone, SIGKILL);
+    config = env_config(&gone, "both");
+    ck_assert_int_eq(uc_store_setup(other, config), UC_ERR_UNHEALTHY);
+    ck_assert_ptr_nonnull(strstr(uc_last_error(), "127.0.0.1"));
+    env_store_destroy(other);
+
+    other = uc_remote_store_create();
+    ck_assert_int_eq(uc_dict_append_string(config, "servers", "127.0.0.1:1"), UC_OK);
+    ck_assert_int_eq(uc_store_setup(other, config), UC_ERR_UNSUPPORTED);
+    env_store_destroy(other);
+    uc_dict_destroy(config);
+}
+END_TEST
+
+START_TEST(read_only_store_reads_and_does_not_write)
+{
+    struct uc_block_id key = env_key(2);
+    struct uc_dict *config = env_config(&server, "both");
+    struct uc_store *reader = uc_remote_store_create();
+    struct uc_token *token = NULL;
+
+    env_put(store, 1, 1);
+    ck_assert_int_eq(uc_dict_set_string(config, "access", "ro"), UC_OK);
+    ck_assert_int_eq(uc_store_setup(reader, config), UC_OK);
+    ck_assert_int_eq(env_get(reader, 1, 1), UC_OK);
+    ck_assert_int_eq(ops->alloc(reader, &key, 1, NULL, &token), UC_ERR_PERMISSION_DENIED);
+    env_store_destroy(reader);
+    uc_dict_destroy(config);
+}
+END_TEST
+
+/* */
+START_TEST(describe_names_what_it_is_and_counts)
+{
+    struct uc_dict *description = NULL;
+    const char *text = NULL;
+    int64_t number = 0;
+    bool flag = false;
+
+    env_put(store, 1, 4);
+    ck_assert_int_eq(env_get(store, 1, 4), UC_OK);
+    ck_assert_int_eq(uc_dict_create(&description), UC_OK);
+    ck_assert_int_eq(uc_store_describe(store, description), UC_OK);
+    ck_assert_int_eq(uc_dict_get_string(description, "name", &text), UC_OK);
+    ck_assert_str_eq(text, "remote");
+    ck_assert_int_eq(uc_dict_get_string(description, "fabric", &text), UC_OK);
+    ck_assert_str_eq(text, "tcp");
+    ck_assert_int_eq(uc_dict_get_bool(description, "token_addressed", &flag), UC_OK);
+    ck_assert(flag);
+    ck_assert_int_eq(uc_dict_get_bool(description, "connected", &flag), UC_OK);
+    ck_assert(flag);
+    ck_assert_int_eq(uc_dict_get_int(description, "blocks_read", &number), UC_OK);
+    ck_assert_int_eq(number, 4);
+    ck_assert_int_eq(uc_dict_get_int(description, "bytes_written", &number), UC_OK);
+    ck_assert_int_eq(number, 4 * BLOCK_BYTES);
+    uc_dict_destroy(description);
+}
+END_TEST
+
+int
+main(void)
+{
+    Suite *suite = suite_create("remote_server");
+    TCase *blocks = tcase_create("blocks");
+    TCase *tokens = tcase_create("tokens");
+    TCase *wrong = tcase_create("wrong");
+    SRunner *runner;
+    int failed;
+
+    tcase_add_checked_fixture(blocks, setup, teardown);
+    tcase_set_timeout(blocks, 60);
+    tcase_add_test(blocks, put_is_visible_after_commit_and_reads_back);
+    tcase_add_test(blocks, commit_of_an_unwritten_block_is_refused);
+    tcase_add_test(blocks, layers_of_a_block_are_written_and_read_in_pieces);
+    tcase_add_test(blocks, range_beyond_the_stored_length_fails_its_block_only);
+    tcase_add_test(blocks, dump_of_a_committed_block_moves_nothing);
+    tcase_add_test(blocks, damaged_block_is_missing_and_revoked);
+    tcase_add_test(blocks, regions_are_checked_and_held_by_jobs);
+    tcase_add_test(blocks, no_byte_moves_before_the_prerequisite_fires);
+    tcase_add_test(blocks, describe_names_what_it_is_and_counts);
+    suite_add_tcase(suite, blocks);
+
+    tcase_add_checked_fixture(tokens, setup, teardown);
+    tcase_set_timeout(tokens, 60);
+    tcase_add_test(tokens, second_conclusion_changes_nothing);
+    tcase_add_test(tokens, dump_with_a_concluded_token_fails);
+    tcase_add_test(tokens, worker_instance_needs_nothing_but_token_bytes);
+    tcase_add_test(tokens, flipped_bits_of_a_token_never_succeed);
+    tcase_add_test(tokens, job_id_is_in_use_until_its_event_is_consumed);
+    suite_add_tcase(suite, tokens);
+
+    tcase_add_checked_fixture(wrong, setup, teardown);
+    tcase_set_timeout(wrong, 60);
+    tcase_add_loop_test(
+            wrong, setup_says_what_is_wrong, 0, sizeof(setup_cases) / sizeof(setup_cases[0]));
+    tcase_add_test(wrong, setup_needs_one_reachable_server);
+    tcase_add_test(wrong, read_only_store_reads_and_does_not_write);
+    suite_add_tcase(suite, wrong);
+
+    runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
