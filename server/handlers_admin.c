@@ -39,7 +39,9 @@ check_block(struct uc_peer *peer, const struct uc_report_request *report)
 
     uc_peer_copy_text(what, sizeof(what), report->what);
     if (!uc_namespace_is_damaged(server->ns, info.slot, info.generation, &report->key)) {
-        uc_log_warn("peer %s: reports a block in slot %" PRIu32 " (%s) that is intact here",
+        /* Once per window: a reader that is wrong is wrong often. */
+        uc_log_at_(peer->report_count == 1 ? UC_LOG_WARN : UC_LOG_DEBUG,
+                "peer %s: reports a block in slot %" PRIu32 " (%s) that is intact here",
                 peer->address, info.slot, what);
         return;
     }
