@@ -73,7 +73,9 @@ prepare_blocks(struct uc_job *job)
             block->status = uc_error(UC_ERR_INVALID_PARAM,
                     "remote store: job %llu: memory is not registered, which this transport needs",
                     (unsigned long long)job->job_id);
-            uc_log_warn("%s", uc_last_error());
+            if (uc_plane_may_warn(job->plane)) {
+                uc_log_warn("%s", uc_last_error());
+            }
         }
     }
 }
@@ -87,7 +89,10 @@ uc_job_start(struct uc_job *job)
 
     uc_list_add(&attachment->active, &job->link);
     if (status != UC_OK) {
-        uc_log_warn("remote store: job %llu: %s", (unsigned long long)job->job_id, uc_last_error());
+        if (uc_plane_may_warn(job->plane)) {
+            uc_log_warn(
+                    "remote store: job %llu: %s", (unsigned long long)job->job_id, uc_last_error());
+        }
         uc_job_fail_blocks(job, status);
         uc_job_finish(job);
         return;

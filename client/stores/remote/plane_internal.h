@@ -57,6 +57,7 @@ struct uc_data_plane {
     struct uc_list prerequisites; /* jobs whose event has not fired */
     struct uc_list ready;         /* jobs to advance */
     uint64_t next_deadline_ms;    /* no job is due before */
+    uint64_t may_warn_ms;         /* warnings about single jobs are rate limited */
     uint64_t verbs_op_count;      /* posted and not done: worth spinning for */
     struct uc_rpc_buffer params;  /* of the call being made */
     struct uc_token_mac *mac;
@@ -78,6 +79,9 @@ uc_plane_count(struct uc_data_plane *plane, enum uc_plane_counter counter, uint6
 {
     (void)atomic_fetch_add_explicit(&plane->counters[counter], amount, memory_order_relaxed);
 }
+
+/** @return whether a warning about a single job may be logged: one a second. Progress thread. */
+bool uc_plane_may_warn(struct uc_data_plane *plane);
 
 /** Queue a job for uc_job_advance(); queued twice counts once. */
 void uc_plane_make_ready(struct uc_data_plane *plane, struct uc_job *job);

@@ -15,8 +15,22 @@ enum {
     POLL_BUDGET = 256,
     EVENTS_PER_WAIT = 16,
     PREREQUISITE_POLL_MS = 1,
+    WARN_PAUSE_MS = 1000,
     SPIN_NS = 20000, /* how long completions of verbs are awaited before the thread sleeps */
 };
+
+bool
+uc_plane_may_warn(struct uc_data_plane *plane)
+{
+    uint64_t now_ms = uc_plane_now_ms(plane);
+
+    if (now_ms < plane->may_warn_ms) {
+        return false;
+    }
+
+    plane->may_warn_ms = uc_time_add_ms(now_ms, WARN_PAUSE_MS);
+    return true;
+}
 
 void
 uc_plane_make_ready(struct uc_data_plane *plane, struct uc_job *job)
@@ -78,8 +92,10 @@ ask_prerequisite(struct uc_data_plane *plane, struct uc_job *job)
 
     uc_list_remove(&job->link);
     if (status != UC_OK) {
-        uc_log_warn("remote store: job %llu: its prerequisite failed: %s",
-                (unsigned long long)job->job_id, uc_status_name(status));
+        if (uc_plane_may_warn(plane)) {
+            uc_log_warn("remote store: job %llu: its prerequisite failed: %s",
+                    (unsigned long long)job->job_id, uc_status_name(status));
+        }
         fail_job(job, status);
     } else {
         dispatch(plane, job);
@@ -353,8 +369,8 @@ uc_progress_main(void *argument)
         busy = poll_transports(plane) > 0 || busy;
         poll_prerequisites(plane);
         now_ms = uc_plane_now_ms(plane);
+        expire_jobs(plane, now_ms); /* before the step that fences what ran out of time */
         next_ms = step_attachments(plane, now_ms);
-        expire_jobs(plane, now_ms);
         busy = advance_ready(plane) || busy;
         if (plane->next_deadline_ms < next_ms) {
             next_ms = plane->next_deadline_ms;

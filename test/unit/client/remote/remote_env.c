@@ -280,6 +280,14 @@ env_wait_health(struct uc_store *store, enum uc_status wanted)
     }
 }
 
+void
+env_pass_time(unsigned wait_ms)
+{
+    struct timespec pause = {.tv_sec = wait_ms / 1000, .tv_nsec = wait_ms % 1000 * 1000000};
+
+    (void)nanosleep(&pause, NULL);
+}
+
 struct uc_token *
 env_token_copy(const struct uc_token *token)
 {

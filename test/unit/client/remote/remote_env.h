@@ -65,6 +65,9 @@ bool env_has(struct uc_store *store, uint32_t number);
 /** Wait until health is as wanted; fails the test after some seconds. */
 void env_wait_health(struct uc_store *store, enum uc_status wanted);
 
+/** Let a lease pass: the one thing that only time brings about. */
+void env_pass_time(unsigned wait_ms);
+
 /** Copy by way of bytes, as another process would get it. */
 struct uc_token *env_token_copy(const struct uc_token *token);
 
