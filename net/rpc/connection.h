@@ -6,8 +6,12 @@
  * by whoever polls its descriptor. Frames: u32 little-endian length, then one msgpack-RPC message
  * (net/PROTOCOL.md). Every received frame is scanned (uc_rpc_scan()) before it is unpacked.
  *
- * Threads: one at a time. No callback is made from inside create or destroy; destroy inside a callback of
- * the same connection is allowed (it takes effect when the callback returns).
+ * Threads: one at a time. Callbacks are made from inside progress, expire and call_wait, and from no other
+ * function; destroy inside a callback of the same connection is allowed (it takes effect when the callback
+ * returns), progress there does nothing, and call_wait there is refused.
+ *
+ * A dead stream is told by the next progress; its descriptor polls as readable until then. What a callback
+ * or a later call sends while progress runs leaves with one send at its end.
  */
 
 #ifndef UC_NET_RPC_CONNECTION_H
@@ -54,8 +58,10 @@ typedef void (*uc_rpc_reply_fn)(void *context, enum uc_status status, struct uc_
 /**
  * Take over a connected (or connecting) stream socket, TCP or unix: set it non-blocking, TCP_NODELAY.
  *
+ * @param[in] fd       the connection's on success, the caller's on failure
  * @param[in] handler  borrowed for the connection's life; a client may leave on_request NULL (answers
- *                     Unsupported)
+ *                     Unsupported). Requests of methods that this build does not know are answered so,
+ *                     too, and never reach the handler
  * @param[in] frame_bytes_max  cap on received frames; a longer one closes the connection
  */
 UC_MUST_CHECK enum uc_status uc_rpc_connection_create(int fd,
@@ -70,10 +76,16 @@ int uc_rpc_connection_fd(const struct uc_rpc_connection *connection);
 /** Events to poll for now: POLLIN, and POLLOUT while output is queued. */
 short uc_rpc_connection_events(const struct uc_rpc_connection *connection);
 
-/** Read, dispatch and write as much as possible without blocking; run after poll, or any time. */
+/**
+ * Read, dispatch and write without blocking; run after poll, or any time. Takes a bounded amount of input
+ * per call, so that one peer cannot keep the thread: poll level-triggered.
+ */
 void uc_rpc_connection_progress(struct uc_rpc_connection *connection);
 
-/** Fail calls whose deadline passed (Timeout). @return next deadline in ms, or UC_TIME_NEVER_MS */
+/**
+ * Fail calls whose deadline passed (Timeout), and give memory back that a burst needed a second ago.
+ * @return when to call again, at the latest; UC_TIME_NEVER_MS = nothing waits
+ */
 uint64_t uc_rpc_connection_expire(struct uc_rpc_connection *connection, uint64_t now_ms);
 
 /**

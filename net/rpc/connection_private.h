@@ -6,7 +6,8 @@
  *
  * Memory of an idle connection: this struct, UC_RPC_QUEUE_BYTES_MIN of receive buffer, as much of send
  * buffer once something had to wait, and UC_RPC_PENDING_MIN slots: below 16 KiB. Larger buffers are given
- * back after UC_RPC_SHRINK_AFTER_MS without traffic, by uc_rpc_connection_expire().
+ * back after UC_RPC_SHRINK_AFTER_MS without traffic, by uc_rpc_connection_expire(). Slots, 32 bytes each,
+ * stay for as many calls as were ever pending at once: their sequences must not start again.
  */
 
 #ifndef UC_NET_RPC_CONNECTION_PRIVATE_H
