@@ -11,7 +11,7 @@
 enum {
     CAPACITY = 5,
     IDS = 9,
-    STEPS = 20000,
+    STEPS = 10000,
     TRANSFERS_MAX = 6
 };
 

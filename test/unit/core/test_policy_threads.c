@@ -30,7 +30,7 @@ static struct place places[CAPACITY];
 static atomic_bool stop;
 
 struct reader {
-    uint64_t begun;
+    _Atomic uint64_t begun;
     uint64_t torn; /* owned by the thread until it is joined */
 };
 
@@ -44,7 +44,7 @@ read_slots(void *arg)
         uint64_t generation = atomic_load_explicit(&places[slot].generation, memory_order_acquire);
 
         if (generation != 0 && uc_cache_buffer_transfer_begin(buffer, slot, generation) == UC_OK) {
-            reader->begun++;
+            (void)atomic_fetch_add_explicit(&reader->begun, 1, memory_order_relaxed);
             for (size_t idx = 1; idx < CONTENT_WORDS; idx++) {
                 reader->torn += places[slot].content[idx] != places[slot].content[0] ? 1 : 0;
             }
@@ -99,16 +99,28 @@ check_settled(void)
     ck_assert_uint_eq(now.free + now.evictable, CAPACITY);
 }
 
+/* Whether every data thread has met the control thread at work. */
+static bool
+all_have_begun(struct reader *readers)
+{
+    for (size_t idx = 0; idx < DATA_THREADS; idx++) {
+        if (atomic_load_explicit(&readers[idx].begun, memory_order_relaxed) == 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
 START_TEST(transfers_may_run_beside_the_control_thread)
 {
-    struct reader readers[DATA_THREADS] = {{0}};
+    static struct reader readers[DATA_THREADS];
     pthread_t threads[DATA_THREADS];
 
     make_cache(CAPACITY);
     for (size_t idx = 0; idx < DATA_THREADS; idx++) {
         ck_assert_int_eq(pthread_create(&threads[idx], NULL, read_slots, &readers[idx]), 0);
     }
-    for (uint64_t round = 0; round < ROUNDS; round++) {
+    for (uint64_t round = 0; round < ROUNDS || !all_have_begun(readers); round++) {
         churn(round);
     }
     atomic_store_explicit(&stop, true, memory_order_relaxed);
