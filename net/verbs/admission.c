@@ -82,7 +82,8 @@ accept_peer(struct uc_fabric_endpoint *endpoint, const struct uc_verbs_cm_event 
 
     param.qp_num = endpoint->qp->qp_num;
     if (rdma_accept(endpoint->id, &param) != 0) {
-        return uc_log_errno(errno, "verbs %s: rdma_accept", endpoint->fabric->device_name);
+        return uc_error(UC_ERR_UNHEALTHY, "verbs %s: rdma_accept: %s",
+                endpoint->fabric->device_name, strerror(errno));
     }
     return UC_OK;
 }
@@ -111,7 +112,6 @@ uc_verbs_admit(struct uc_fabric_listener *listener, const struct uc_verbs_cm_eve
     endpoint->target_ops = listener->ops;
     endpoint->context = listener->context;
     endpoint->peer = admission.peer;
-    endpoint->listener = listener;
     endpoint->timeout_ms = UC_VERBS_ACCEPT_TIMEOUT_MS;
     endpoint->deadline_ms = uc_time_add_ms(uc_verbs_now_ms(), UC_VERBS_ACCEPT_TIMEOUT_MS);
     endpoint->id = event->id;

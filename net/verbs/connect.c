@@ -179,7 +179,7 @@ uc_verbs_connect(struct uc_fabric_domain *domain, const struct uc_fabric_connect
     enum uc_status status = check_params(params);
 
     if (status == UC_OK) {
-        status = uc_verbs_address_parse(params->address, params->port, false, &address);
+        status = uc_verbs_address_resolve(domain->fabric, params->address, params->port, &address);
     }
     if (status == UC_OK) {
         status = create_initiator(domain, params, &endpoint);

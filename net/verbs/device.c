@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -23,30 +24,73 @@ struct choice {
     uint8_t port;
 };
 
-enum uc_status
-uc_verbs_address_parse(
-        const char *address, uint16_t port, bool may_block, struct sockaddr_storage *address_out)
+static int
+look_up(const char *name, int flags, struct sockaddr_storage *address_out)
 {
     struct addrinfo hints = {
             .ai_family = AF_UNSPEC,
             .ai_socktype = SOCK_STREAM,
-            .ai_flags = AI_NUMERICSERV | (address == NULL ? AI_PASSIVE : 0) |
-                        (may_block ? 0 : AI_NUMERICHOST),
+            .ai_flags = flags,
     };
     struct addrinfo *found = NULL;
-    char service[8];
-    int error;
+    int error = getaddrinfo(name, NULL, &hints, &found);
 
-    (void)snprintf(service, sizeof(service), "%u", port);
-    error = getaddrinfo(address == NULL ? "0.0.0.0" : address, service, &hints, &found);
-    if (error != 0) {
-        return uc_error(UC_ERR_INVALID_PARAM, "verbs: address %s: %s; give %s", address,
-                gai_strerror(error), may_block ? "a name or an address" : "an IP address");
+    if (error == 0) {
+        memset(address_out, 0, sizeof(*address_out));
+        memcpy(address_out, found->ai_addr, found->ai_addrlen);
+        freeaddrinfo(found);
+    }
+    return error;
+}
+
+enum uc_status
+uc_verbs_address_resolve(const struct uc_fabric *fabric, const char *address, uint16_t port,
+        struct sockaddr_storage *address_out)
+{
+    if (address == NULL) {
+        address = "0.0.0.0";
+    }
+    if (fabric->name != NULL && strcmp(address, fabric->name) == 0) {
+        *address_out = fabric->address;
+    } else {
+        int error = look_up(address, AI_NUMERICHOST, address_out);
+
+        if (error != 0) {
+            return uc_error(UC_ERR_INVALID_PARAM,
+                    "verbs: address %s: %s; only the name the fabric was opened with is looked up, "
+                    "others must be numeric",
+                    address, gai_strerror(error));
+        }
     }
 
-    memset(address_out, 0, sizeof(*address_out));
-    memcpy(address_out, found->ai_addr, found->ai_addrlen);
-    freeaddrinfo(found);
+    if (address_out->ss_family == AF_INET6) {
+        ((struct sockaddr_in6 *)address_out)->sin6_port = htons(port);
+    } else {
+        ((struct sockaddr_in *)address_out)->sin_port = htons(port);
+    }
+    return UC_OK;
+}
+
+/* The only look-up of a name, since it may wait for a name server. */
+static enum uc_status
+remember_address(struct uc_fabric *fabric, const char *name)
+{
+    int error;
+
+    if (name == NULL) {
+        return UC_OK;
+    }
+
+    error = look_up(name, 0, &fabric->address);
+    if (error != 0) {
+        return uc_error(UC_ERR_INVALID_PARAM,
+                "verbs: address %s: %s; give a numeric address or a name that resolves here", name,
+                gai_strerror(error));
+    }
+    fabric->name = strdup(name);
+    if (fabric->name == NULL) {
+        return uc_error(UC_ERR_OUT_OF_MEMORY, "verbs: no memory for a name");
+    }
     return UC_OK;
 }
 
@@ -93,13 +137,14 @@ route_find(struct rdma_cm_id *id, struct sockaddr_storage *address, bool is_peer
 
 /* Leaves the name empty when any device will do: no address, or the wildcard. */
 static enum uc_status
-choose_by_route(const struct uc_fabric_config *config, struct choice *choice_out)
+choose_by_route(const struct uc_fabric *fabric, const struct uc_fabric_config *config,
+        struct choice *choice_out)
 {
     struct sockaddr_storage address;
     struct rdma_cm_id *id = NULL;
     enum uc_status status;
 
-    status = uc_verbs_address_parse(config->address, config->port, true, &address);
+    status = uc_verbs_address_resolve(fabric, config->address, config->port, &address);
     if (status != UC_OK) {
         return status;
     }
@@ -224,10 +269,14 @@ uc_verbs_device_open(const struct uc_fabric_config *config, struct uc_fabric *fa
         goto out;
     }
 
+    status = remember_address(fabric, config->address);
+    if (status != UC_OK) {
+        goto out;
+    }
     if (config->device != NULL) {
         status = choose_by_name(config->device, &choice);
     } else if (config->address != NULL) {
-        status = choose_by_route(config, &choice);
+        status = choose_by_route(fabric, config, &choice);
     }
     if (status == UC_OK) {
         status = open_choice(devices, &choice, fabric);

@@ -45,7 +45,6 @@ endpoint_close(struct uc_fabric_endpoint *endpoint)
     uc_verbs_endpoint_set_state(endpoint, UC_VERBS_CLOSED);
     uc_verbs_queue_pair_destroy(endpoint);
     endpoint->domain->endpoint_count--;
-    endpoint->listener = NULL;
 }
 
 static void

@@ -21,7 +21,7 @@ uc_verbs_listen(struct uc_fabric *fabric, const struct uc_fabric_listen *params,
             params->ops->gone == NULL) {
         return uc_error(UC_ERR_INVALID_PARAM, "verbs listen: admit, connected and gone are needed");
     }
-    status = uc_verbs_address_parse(params->address, params->port, true, &address);
+    status = uc_verbs_address_resolve(fabric, params->address, params->port, &address);
     if (status != UC_OK) {
         return status;
     }
@@ -69,43 +69,18 @@ uc_verbs_listener_port(const struct uc_fabric_listener *listener)
     return ntohs(rdma_get_src_port(listener->id));
 }
 
-/* Who was admitted and has not confirmed yet; each is told to the target as gone. */
-static void
-drop_half_admitted(struct uc_fabric_listener *listener)
-{
-    struct uc_fabric *fabric = listener->fabric;
-    struct uc_list failed;
-
-    uc_list_init(&failed);
-    uc_list_for_each_safe (node, following, &fabric->pending) {
-        struct uc_fabric_endpoint *endpoint = uc_list_entry(node, struct uc_fabric_endpoint, node);
-
-        if (endpoint->listener == listener) {
-            uc_verbs_endpoint_fail(endpoint, UC_ERR_UNHEALTHY, "the listener was closed");
-            uc_list_remove(&endpoint->node);
-            uc_list_add(&failed, &endpoint->node);
-        }
-    }
-    while (!uc_list_is_empty(&failed)) {
-        (void)uc_verbs_endpoint_conclude(
-                uc_list_entry(failed.next, struct uc_fabric_endpoint, node));
-    }
-}
-
+/*
+ * Requests that nobody looked at go with the id. Who was admitted was announced as connected at once, so
+ * it is the target's to keep or to fence, also while its confirmation is still under way.
+ */
 void
 uc_verbs_listener_close(struct uc_fabric_listener *listener)
 {
-    struct uc_fabric *fabric;
-
     if (listener == NULL) {
         return;
     }
 
-    fabric = listener->fabric;
-    uc_verbs_fabric_enter(fabric);
-    (void)rdma_destroy_id(listener->id); /* requests that nobody looked at go with it */
-    drop_half_admitted(listener);
+    (void)rdma_destroy_id(listener->id);
     uc_list_remove(&listener->node);
-    uc_verbs_fabric_leave(fabric);
     free(listener);
 }

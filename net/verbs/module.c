@@ -109,7 +109,7 @@ fabric_open(const struct uc_fabric_config *config, struct uc_fabric **fabric_out
         goto err_close_channels;
     }
 
-    uc_log_info("verbs: device %s", fabric->device_name);
+    uc_log_debug("verbs: device %s", fabric->device_name);
     *fabric_out = fabric;
     return UC_OK;
 
@@ -117,6 +117,7 @@ err_close_channels:
     channels_close(fabric);
     (void)ibv_close_device(fabric->device);
 err_free:
+    free(fabric->name);
     free(fabric);
     return status;
 }
@@ -134,6 +135,7 @@ fabric_close(struct uc_fabric *fabric)
     assert(uc_list_is_empty(&fabric->listeners));
     channels_close(fabric);
     (void)ibv_close_device(fabric->device);
+    free(fabric->name);
     free(fabric);
 }
 

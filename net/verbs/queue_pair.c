@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <assert.h>
 #include <errno.h>
+#include <string.h>
 
 #include <ucm/log.h>
 
@@ -97,8 +97,9 @@ get_attr(struct uc_fabric_endpoint *endpoint, enum ibv_qp_state state, struct ib
 {
     attr_out->qp_state = state;
     if (rdma_init_qp_attr(endpoint->id, attr_out, mask_out) != 0) {
-        return uc_log_errno(errno, "verbs %s: rdma_init_qp_attr for state %d",
-                endpoint->fabric->device_name, (int)state);
+        /* Not logged: a peer that leaves while it connects gets us here. */
+        return uc_error(UC_ERR_UNHEALTHY, "verbs %s: rdma_init_qp_attr for state %d: %s",
+                endpoint->fabric->device_name, (int)state, strerror(errno));
     }
     return UC_OK;
 }

@@ -70,6 +70,8 @@ struct uc_verbs_cm_event {
 };
 
 struct uc_fabric {
+    char *name; /* the address it was opened with, or NULL */
+    struct sockaddr_storage address;
     char device_name[IBV_SYSFS_NAME_MAX];
     struct ibv_context *device; /* our own, see the file comment */
     struct ibv_device_attr attr;
@@ -177,7 +179,6 @@ struct uc_fabric_endpoint {
 
     /* Target. */
     const struct uc_fabric_target_ops *target_ops;
-    struct uc_fabric_listener *listener; /* until it is closed */
     void *peer;
 
     void *context; /* of on_state, or of target_ops */
@@ -185,12 +186,15 @@ struct uc_fabric_endpoint {
 
 /* device.c */
 
-/** Parse "name" or "name:port", else find a device by route, else take the first active one. */
+/** Open "name" or "name:port", else the device of the route, else the first active one. May block. */
 UC_MUST_CHECK enum uc_status uc_verbs_device_open(
         const struct uc_fabric_config *config, struct uc_fabric *fabric);
-/** Numeric addresses only unless @p may_block (then names too); NULL = any, for listeners. */
-UC_MUST_CHECK enum uc_status uc_verbs_address_parse(
-        const char *address, uint16_t port, bool may_block, struct sockaddr_storage *address_out);
+/**
+ * Never blocks: the name the fabric was opened with was looked up then, others must be numeric.
+ * NULL = any, for listeners.
+ */
+UC_MUST_CHECK enum uc_status uc_verbs_address_resolve(const struct uc_fabric *fabric,
+        const char *address, uint16_t port, struct sockaddr_storage *address_out);
 
 /* fabric.c */
 
