@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/**
+ * @file suite.h
+ * What the cases of the store conformance suite share: one store behind the public interfaces, and short
+ * forms for its use. A case adapts to what the store says of itself. One thread.
+ */
+
+#ifndef UC_TEST_STORE_SUITE_H
+#define UC_TEST_STORE_SUITE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <check.h>
+
+#include <ucm/assembler.h>
+
+enum {
+    SUITE_KEYS_MAX = 64,
+    SUITE_WAIT_MS = 20000, /* for jobs that must end; a store that needs longer fails the case */
+    SUITE_CASE_TIMEOUT_S = 60
+};
+
+struct suite {
+    const struct uc_dict *config; /* as the assembler takes it; borrowed from main */
+    char *const *arguments;       /* of the command line, for the worker process of split cases */
+    struct uc_assembler *assembler;
+    struct uc_scheduler *scheduler;
+    struct uc_worker *worker;
+    bool is_tokened;
+    bool is_prefetchable;
+    bool has_offsets;     /* block_offset works: tokened, or block_bytes is configured */
+    uint64_t block_bytes; /* length of the blocks that the cases write */
+    uint64_t next_job_id;
+    char request_id[32];                    /* registered for the case */
+    struct uc_block_id ids[SUITE_KEYS_MAX]; /* fresh for each case */
+    uint8_t *memory;                        /* SUITE_KEYS_MAX blocks, from uc_memory_alloc() */
+};
+
+extern struct suite suite;
+
+/** Checked fixture: assemble, register a request, make fresh ids. */
+void suite_start(void);
+void suite_stop(void);
+
+/** Take block_bytes from the configuration or from what the store says of itself. */
+void suite_read_block_bytes(const struct uc_dict *description);
+
+/** Fill ids with fresh ones that no other case or run uses. */
+void suite_fresh_ids(struct uc_block_id *ids, size_t count);
+
+/** The bytes that belong to a block, from @p offset on. */
+void suite_fill(const struct uc_block_id *id, uint64_t offset, uint8_t *bytes, uint64_t length);
+
+/** @return whether these are the bytes that belong to the block. */
+bool suite_matches(
+        const struct uc_block_id *id, uint64_t offset, const uint8_t *bytes, uint64_t length);
+
+/** Room for block @p idx in suite.memory. */
+uint8_t *suite_block(size_t idx);
+
+/** Payloads that cover whole blocks in suite.memory, valid until the next call. */
+const struct uc_block_payload *suite_payloads(size_t count);
+
+struct uc_token *suite_prepare_put(const struct uc_block_id *ids, size_t count);
+struct uc_token *suite_prepare_get(const struct uc_block_id *ids, size_t count);
+
+/** Wait for a job and check its code; every block as @p code says. */
+void suite_expect(uint64_t job_id, enum uc_status code);
+
+/** Put whole blocks: window, one job, commit. */
+void suite_put(const struct uc_block_id *ids, size_t count);
+
+/** Get whole blocks into cleared memory and compare every byte. */
+void suite_get_and_compare(const struct uc_block_id *ids, size_t count);
+
+/** @return whether the block is present. */
+bool suite_is_present(const struct uc_block_id *id);
+
+/* The cases, by subject. */
+TCase *suite_lookup_cases(void);
+TCase *suite_transfer_cases(void);
+TCase *suite_window_cases(void);
+TCase *suite_job_cases(void);
+TCase *suite_memory_cases(void);
+TCase *suite_split_cases(void);
+
+/** The worker process of the split cases; @p fd is its end of the channel. @return exit status */
+int suite_run_worker(int fd);
+
+#endif /* UC_TEST_STORE_SUITE_H */
