@@ -1,0 +1,571 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "test/fake/slot_store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <ucm/log.h>
+#include <ucm/setup.h>
+
+#include "core/base/bytes.h"
+#include "core/base/completion_queue.h"
+
+enum {
+    TOKEN_HEADER_BYTES = 12, /* "SLT1", identity of the file */
+    TOKEN_KEY_BYTES = 16,    /* slot, generation, length */
+    MAX_SLOTS = 1 << 20
+};
+
+static const uint8_t token_magic[4] = {'S', 'L', 'T', '1'};
+
+enum slot_state {
+    SLOT_FREE,
+    SLOT_PENDING,
+    SLOT_COMMITTED,
+};
+
+/* In the file. The control process changes it; data processes read generation and state. */
+struct slot {
+    _Atomic uint32_t generation; /* never 0; raised when the slot changes owner */
+    _Atomic uint32_t state;
+    uint32_t pins;
+    uint32_t refs; /* reservations of a pending block, readmissions of a committed one */
+    uint32_t has_success;
+    struct uc_block_id id;
+};
+
+struct file_header {
+    uint64_t identity;
+};
+
+struct slot_store {
+    struct uc_store base;
+    struct uc_completion_queue *events;
+    uint64_t block_bytes;
+    size_t slot_count;
+    size_t mapped_bytes;
+    struct file_header *header; /* start of the mapping */
+    struct slot *slots;
+    uint8_t *data;
+};
+
+static struct slot_store *
+self_of(struct uc_store *store)
+{
+    return (struct slot_store *)(void *)store; /* first member */
+}
+
+static enum uc_status
+map_file(struct slot_store *self, const char *path)
+{
+    size_t slots_bytes = self->slot_count * sizeof(struct slot);
+    struct stat info;
+    void *mapping;
+    int fd;
+
+    self->mapped_bytes =
+            sizeof(*self->header) + slots_bytes + self->slot_count * (size_t)self->block_bytes;
+    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        return uc_log_errno(errno, "slot store %s: open", path);
+    }
+    if (fstat(fd, &info) != 0 || ((size_t)info.st_size < self->mapped_bytes &&
+                                         ftruncate(fd, (off_t)self->mapped_bytes) != 0)) {
+        enum uc_status status = uc_log_errno(errno, "slot store %s: ftruncate", path);
+
+        (void)close(fd);
+        return status;
+    }
+    mapping = mmap(NULL, self->mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    (void)close(fd);
+    if (mapping == MAP_FAILED) {
+        return uc_log_errno(errno, "slot store %s: mmap", path);
+    }
+
+    self->header = mapping;
+    self->slots = (struct slot *)(void *)(self->header + 1);
+    self->data = (uint8_t *)self->slots + slots_bytes;
+    return UC_OK;
+}
+
+/* Whatever an earlier control instance left is stale from now on. */
+static enum uc_status
+empty_file(struct slot_store *self)
+{
+    if (self->header->identity == 0 &&
+            getrandom(&self->header->identity, sizeof(self->header->identity), 0) < 0) {
+        return uc_log_errno(errno, "slot store: getrandom");
+    }
+    for (size_t idx = 0; idx < self->slot_count; idx++) {
+        struct slot *slot = &self->slots[idx];
+
+        atomic_fetch_add_explicit(&slot->generation, 1, memory_order_release);
+        atomic_store_explicit(&slot->state, SLOT_FREE, memory_order_release);
+        slot->pins = 0;
+        slot->refs = 0;
+    }
+
+    return UC_OK;
+}
+
+static enum uc_status
+slot_setup(struct uc_store *store, const struct uc_dict *config)
+{
+    struct slot_store *self = self_of(store);
+    const char *role = "both";
+    const char *path = NULL;
+    int64_t slot_count = 256;
+    enum uc_status status = uc_dict_get_string(config, "path", &path);
+
+    if (status != UC_OK) {
+        return uc_error(UC_ERR_INVALID_PARAM, "slot store: key 'path' is missing");
+    }
+    self->block_bytes = 4096;
+    status = uc_dict_get_bytes(config, "block_bytes", &self->block_bytes);
+    if (status == UC_OK || status == UC_ERR_NOT_FOUND) {
+        status = uc_dict_get_int(config, "slots", &slot_count);
+    }
+    if (status == UC_OK || status == UC_ERR_NOT_FOUND) {
+        status = uc_dict_get_string(config, UC_SETUP_STORE_ROLE, &role);
+    }
+    if (status != UC_OK && status != UC_ERR_NOT_FOUND) {
+        return status;
+    }
+    if (slot_count < 1 || slot_count > MAX_SLOTS || self->block_bytes == 0 ||
+            self->block_bytes > UINT32_MAX) {
+        return uc_error(UC_ERR_INVALID_PARAM, "slot store: 'slots' or 'block_bytes' out of range");
+    }
+
+    self->slot_count = (size_t)slot_count;
+    status = map_file(self, path);
+    if (status != UC_OK || strcmp(role, "worker") == 0) {
+        return status;
+    }
+    return empty_file(self);
+}
+
+static struct slot *
+find_slot(const struct slot_store *self, const struct uc_block_id *id)
+{
+    for (size_t idx = 0; idx < self->slot_count; idx++) {
+        struct slot *slot = &self->slots[idx];
+
+        if (atomic_load_explicit(&slot->state, memory_order_relaxed) != SLOT_FREE &&
+                memcmp(&slot->id, id, sizeof(*id)) == 0) {
+            return slot;
+        }
+    }
+
+    return NULL;
+}
+
+static bool
+is_visible(const struct slot *slot)
+{
+    return slot != NULL &&
+           atomic_load_explicit(&slot->state, memory_order_relaxed) == SLOT_COMMITTED;
+}
+
+static enum uc_status
+slot_lookup(struct uc_store *store, const struct uc_block_id *ids, size_t count, uint8_t *hits_out)
+{
+    for (size_t idx = 0; idx < count; idx++) {
+        hits_out[idx] = is_visible(find_slot(self_of(store), &ids[idx])) ? 1 : 0;
+    }
+
+    return UC_OK;
+}
+
+static enum uc_status
+mint(const struct slot_store *self, const struct uc_block_id *ids, size_t count,
+        struct uc_token **token_out)
+{
+    size_t payload_bytes = TOKEN_HEADER_BYTES + count * TOKEN_KEY_BYTES;
+    uint8_t *payload = malloc(payload_bytes);
+    enum uc_status status;
+
+    if (payload == NULL) {
+        return uc_error(UC_ERR_OUT_OF_MEMORY, "slot store: no memory for a token");
+    }
+
+    memcpy(payload, token_magic, sizeof(token_magic));
+    uc_put_le64(payload + 4, self->header->identity);
+    for (size_t idx = 0; idx < count; idx++) {
+        const struct slot *slot = find_slot(self, &ids[idx]);
+        uint8_t *entry = payload + TOKEN_HEADER_BYTES + idx * TOKEN_KEY_BYTES;
+
+        uc_put_le32(entry, (uint32_t)(slot - self->slots));
+        uc_put_le32(entry + 4, atomic_load_explicit(&slot->generation, memory_order_relaxed));
+        uc_put_le64(entry + 8, self->block_bytes);
+    }
+    status = uc_token_create(ids, count, payload, payload_bytes, token_out);
+    free(payload);
+    return status;
+}
+
+static enum uc_status
+slot_pin(struct uc_store *store, const struct uc_block_id *ids, size_t count,
+        struct uc_token **token_out)
+{
+    struct slot_store *self = self_of(store);
+    enum uc_status status;
+
+    for (size_t idx = 0; idx < count; idx++) {
+        if (!is_visible(find_slot(self, &ids[idx]))) {
+            return uc_error(UC_ERR_NOT_FOUND, "slot store: block %zu of the list is absent", idx);
+        }
+    }
+    status = mint(self, ids, count, token_out);
+    for (size_t idx = 0; status == UC_OK && idx < count; idx++) {
+        find_slot(self, &ids[idx])->pins++;
+    }
+    return status;
+}
+
+static void
+slot_unpin(struct uc_store *store, const struct uc_token *token)
+{
+    for (size_t idx = 0; idx < token->key_count; idx++) {
+        struct slot *slot = find_slot(self_of(store), &token->keys[idx]);
+
+        if (slot != NULL && slot->pins != 0) {
+            slot->pins--;
+        }
+    }
+}
+
+static void
+release(struct slot *slot)
+{
+    /* Generation first: a worker that sees the slot free has seen its token become stale. */
+    atomic_fetch_add_explicit(&slot->generation, 1, memory_order_release);
+    atomic_store_explicit(&slot->state, SLOT_FREE, memory_order_release);
+}
+
+/* One commit of one key (table 4.5). NotFound without an outstanding reference. */
+static enum uc_status
+conclude(struct slot_store *self, const struct uc_block_id *id, bool success)
+{
+    struct slot *slot = find_slot(self, id);
+
+    if (slot == NULL || slot->refs == 0) {
+        return uc_error(UC_ERR_NOT_FOUND, "slot store: commit of a block without reservation");
+    }
+
+    slot->refs--;
+    slot->has_success |= success ? 1 : 0;
+    if (slot->refs != 0 || is_visible(slot)) {
+        return UC_OK;
+    }
+    if (slot->has_success != 0) {
+        atomic_store_explicit(&slot->state, SLOT_COMMITTED, memory_order_release);
+    } else {
+        release(slot);
+    }
+    return UC_OK;
+}
+
+static enum uc_status
+slot_commit(struct uc_store *store, const struct uc_token *token, const uint8_t *mask, bool success)
+{
+    enum uc_status first = UC_OK;
+
+    for (size_t idx = 0; idx < token->key_count; idx++) {
+        bool verdict = mask == NULL ? success : mask[idx] != 0;
+        enum uc_status status = conclude(self_of(store), &token->keys[idx], verdict);
+
+        first = first == UC_OK ? status : first;
+    }
+
+    return first;
+}
+
+static struct slot *
+reserve(struct slot_store *self, const struct uc_block_id *id)
+{
+    struct slot *slot = find_slot(self, id);
+
+    for (size_t idx = 0; slot == NULL && idx < self->slot_count; idx++) {
+        if (atomic_load_explicit(&self->slots[idx].state, memory_order_relaxed) == SLOT_FREE) {
+            slot = &self->slots[idx];
+            slot->id = *id;
+            slot->has_success = 0;
+            atomic_store_explicit(&slot->state, SLOT_PENDING, memory_order_release);
+        }
+    }
+    if (slot != NULL) {
+        slot->refs++;
+    }
+    return slot;
+}
+
+static enum uc_status
+slot_alloc(struct uc_store *store, const struct uc_block_id *ids, size_t count,
+        const struct uc_request_context *context, struct uc_token **token_out)
+{
+    struct slot_store *self = self_of(store);
+    enum uc_status status = UC_OK;
+    size_t done = 0;
+
+    (void)context; /* nothing expires here */
+    while (done < count && reserve(self, &ids[done]) != NULL) {
+        done++;
+    }
+    if (done < count) {
+        status = uc_error(UC_ERR_NO_SPACE, "slot store: all %zu slots are taken", self->slot_count);
+    } else {
+        status = mint(self, ids, count, token_out);
+    }
+    if (status != UC_OK) {
+        for (size_t idx = 0; idx < done; idx++) {
+            (void)conclude(self, &ids[idx], false);
+        }
+    }
+    return status;
+}
+
+/* What a token says about one key; every byte of it is foreign. */
+static struct slot *
+slot_of_token(const struct slot_store *self, const struct uc_token *token, size_t key,
+        uint32_t *generation_out)
+{
+    const uint8_t *entry = token->payload + TOKEN_HEADER_BYTES + key * TOKEN_KEY_BYTES;
+    uint32_t slot_idx = uc_get_le32(entry);
+
+    *generation_out = uc_get_le32(entry + 4);
+    return slot_idx < self->slot_count && *generation_out != 0 &&
+                           uc_get_le64(entry + 8) == self->block_bytes
+                   ? &self->slots[slot_idx]
+                   : NULL;
+}
+
+static enum uc_status
+check_job(const struct slot_store *self, const struct uc_job_descriptor *job,
+        const struct uc_token *token, size_t first_key)
+{
+    uint32_t generation;
+
+    if (job->prerequisite_handle != 0) {
+        return uc_error(UC_ERR_UNSUPPORTED, "slot store: no prerequisite hook");
+    }
+    if (token->payload_bytes < TOKEN_HEADER_BYTES ||
+            token->payload_bytes - TOKEN_HEADER_BYTES != token->key_count * TOKEN_KEY_BYTES ||
+            memcmp(token->payload, token_magic, sizeof(token_magic)) != 0 ||
+            uc_get_le64(token->payload + 4) != self->header->identity) {
+        return uc_error(UC_ERR_INVALID_PARAM, "slot store: the token is not one of this store");
+    }
+    for (size_t idx = 0; idx < job->count; idx++) {
+        if (slot_of_token(self, token, first_key + idx, &generation) == NULL) {
+            return uc_error(UC_ERR_INVALID_PARAM, "slot store: key %zu names no slot", idx);
+        }
+    }
+
+    return UC_OK;
+}
+
+static enum uc_status
+move_block(const struct slot_store *self, struct slot *slot, uint32_t generation,
+        const struct uc_block_payload *payload, bool is_load)
+{
+    uint64_t offset = payload->block_offset;
+    uint8_t *bytes = self->data + (size_t)(slot - self->slots) * (size_t)self->block_bytes;
+
+    if (atomic_load_explicit(&slot->generation, memory_order_acquire) != generation) {
+        return UC_ERR_NOT_FOUND; /* */
+    }
+    if (!is_load && atomic_load_explicit(&slot->state, memory_order_acquire) == SLOT_COMMITTED) {
+        return UC_OK; /* equal ids mean equal bytes */
+    }
+    for (size_t idx = 0; idx < payload->pointer_count; idx++) {
+        uint64_t length = payload->sizes[idx];
+
+        if (offset > self->block_bytes || length > self->block_bytes - offset) {
+            return UC_ERR_INVALID_PARAM; /* */
+        }
+        if (is_load) {
+            memcpy(payload->pointers[idx], bytes + offset, length);
+        } else {
+            memcpy(bytes + offset, payload->pointers[idx], length);
+        }
+        offset += length;
+    }
+
+    return atomic_load_explicit(&slot->generation, memory_order_acquire) == generation
+                   ? UC_OK
+                   : UC_ERR_NOT_FOUND;
+}
+
+static enum uc_status
+run_job(struct slot_store *self, uint64_t job_id, const struct uc_job_descriptor *job,
+        const struct uc_token *token, size_t first_key, bool is_load)
+{
+    enum uc_status code = UC_OK;
+    uint8_t *blocks;
+    enum uc_status status = check_job(self, job, token, first_key);
+
+    if (status != UC_OK) {
+        return status;
+    }
+    blocks = calloc(1, job->count / 8 + 1);
+    if (blocks == NULL) {
+        return uc_error(UC_ERR_OUT_OF_MEMORY, "slot store: no memory for a job");
+    }
+    status = uc_completion_queue_begin(self->events, job_id, job->count);
+    if (status != UC_OK) {
+        goto out_free_blocks;
+    }
+
+    for (size_t idx = 0; idx < job->count; idx++) {
+        uint32_t generation;
+        struct slot *slot = slot_of_token(self, token, first_key + idx, &generation);
+        enum uc_status block_status =
+                move_block(self, slot, generation, &job->payloads[idx], is_load);
+
+        if (block_status == UC_OK) {
+            blocks[idx / 8] = (uint8_t)(blocks[idx / 8] | 1u << idx % 8);
+        } else if (code == UC_OK) {
+            code = block_status; /* that of the lowest index */
+        }
+    }
+    uc_completion_queue_finish(self->events, job_id, code, blocks);
+
+out_free_blocks:
+    free(blocks);
+    return status;
+}
+
+static enum uc_status
+slot_token_load(struct uc_store *store, uint64_t job_id, const struct uc_job_descriptor *job,
+        const struct uc_token *token, size_t first_key)
+{
+    return run_job(self_of(store), job_id, job, token, first_key, true);
+}
+
+static enum uc_status
+slot_token_dump(struct uc_store *store, uint64_t job_id, const struct uc_job_descriptor *job,
+        const struct uc_token *token, size_t first_key)
+{
+    return run_job(self_of(store), job_id, job, token, first_key, false);
+}
+
+static enum uc_status
+refuse_transfer(struct uc_store *store, uint64_t job_id, const struct uc_job_descriptor *job)
+{
+    (void)store;
+    (void)job_id;
+    (void)job;
+    return uc_error(UC_ERR_UNSUPPORTED, "slot store: transfers need a token");
+}
+
+static enum uc_status
+slot_get_finished(
+        struct uc_store *store, struct uc_io_result *results, size_t capacity, size_t *count_out)
+{
+    return uc_completion_queue_get_finished(self_of(store)->events, results, capacity, count_out);
+}
+
+static enum uc_status
+slot_wait(struct uc_store *store, const uint64_t *job_ids, size_t job_count, int64_t timeout_ms,
+        struct uc_io_result *results, size_t capacity, size_t *count_out)
+{
+    return uc_completion_queue_wait(
+            self_of(store)->events, job_ids, job_count, timeout_ms, results, capacity, count_out);
+}
+
+static int
+slot_event_fd(struct uc_store *store)
+{
+    return uc_completion_queue_event_fd(self_of(store)->events);
+}
+
+static enum uc_status
+slot_describe(struct uc_store *store, struct uc_dict *description)
+{
+    enum uc_status status = uc_dict_set_string(description, "name", "slots");
+
+    if (status == UC_OK) {
+        status = uc_dict_set_string(description, "version", "1");
+    }
+    if (status == UC_OK) {
+        status = uc_dict_set_int(description, "abi_version", UC_STORE_ABI_VERSION);
+    }
+    if (status == UC_OK) {
+        status = uc_dict_set_string(description, "node_path", "root");
+    }
+    if (status == UC_OK) {
+        status = uc_dict_set_int(description, "block_bytes", (int64_t)self_of(store)->block_bytes);
+    }
+    return status;
+}
+
+static const struct uc_token_addressed_ops token_ops = {
+        .struct_size = sizeof(token_ops),
+        .pin = slot_pin,
+        .unpin = slot_unpin,
+        .alloc = slot_alloc,
+        .commit = slot_commit,
+        .load = slot_token_load,
+        .dump = slot_token_dump,
+};
+
+static const struct uc_token_addressed_ops *
+as_token_addressed(struct uc_store *store)
+{
+    (void)store;
+    return &token_ops;
+}
+
+static const struct uc_store_ops store_ops = {
+        .abi_version = UC_STORE_ABI_VERSION,
+        .struct_size = sizeof(store_ops),
+        .setup = slot_setup,
+        .lookup = slot_lookup,
+        .load = refuse_transfer,
+        .dump = refuse_transfer,
+        .get_finished = slot_get_finished,
+        .wait = slot_wait,
+        .as_token_addressed = as_token_addressed,
+        .describe = slot_describe,
+        .event_fd = slot_event_fd,
+};
+
+struct uc_store *
+uc_slot_store_create(void)
+{
+    struct slot_store *self = calloc(1, sizeof(*self));
+
+    if (self == NULL) {
+        return NULL;
+    }
+    if (uc_completion_queue_create(0, 0, &self->events) != UC_OK) {
+        free(self);
+        return NULL;
+    }
+
+    self->base.ops = &store_ops;
+    return &self->base;
+}
+
+void
+uc_slot_store_destroy(struct uc_store *store)
+{
+    struct slot_store *self = self_of(store);
+
+    if (store == NULL) {
+        return;
+    }
+
+    if (self->header != NULL) {
+        (void)munmap(self->header, self->mapped_bytes);
+    }
+    uc_completion_queue_destroy(self->events);
+    free(self);
+}
