@@ -37,8 +37,8 @@ struct uc_arena {
     int fd;
 };
 
-static enum uc_status
-check_available(const struct uc_arena_layout *layout, const struct uc_namespace_config *config)
+enum uc_status
+uc_arena_check(const struct uc_arena_layout *layout, const struct uc_namespace_config *config)
 {
     struct uc_memory_limit limit = uc_memory_limit_read("");
     const char *key = config->capacity_blocks > 0 ? "capacity_blocks" : "capacity";
@@ -167,11 +167,6 @@ uc_arena_create(const struct uc_arena_layout *layout, const struct uc_namespace_
 {
     struct uc_arena *arena;
     enum uc_status status;
-
-    status = check_available(layout, config);
-    if (status != UC_OK) {
-        return status;
-    }
 
     arena = calloc(1, sizeof(*arena));
     if (arena == NULL) {

@@ -50,11 +50,14 @@ UC_MUST_CHECK enum uc_status uc_arena_plan(
         const struct uc_namespace_config *config, struct uc_arena_layout *layout_out);
 
 /**
- * Make the memory and fault it in (blocks; progress is logged when it is much).
+ * Whether host and cgroup have the memory, index included; touches none.
  *
- * @retval UC_ERR_NO_SPACE  more than the host or its cgroup has left: required, actual and key are named,
- *                          and no page was touched
+ * @retval UC_ERR_NO_SPACE  the text names key, required and actual
  */
+UC_MUST_CHECK enum uc_status uc_arena_check(
+        const struct uc_arena_layout *layout, const struct uc_namespace_config *config);
+
+/** Make the memory and fault it in (blocks; progress is logged when it is much). After the check. */
 UC_MUST_CHECK enum uc_status uc_arena_create(const struct uc_arena_layout *layout,
         const struct uc_namespace_config *config, struct uc_arena **arena_out);
 void uc_arena_destroy(struct uc_arena *arena);

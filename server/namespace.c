@@ -41,7 +41,11 @@ uc_namespace_create(const struct uc_namespace_config *config, const struct uc_cl
     if (status != UC_OK) {
         goto err_free;
     }
-    /* The index first: a policy name that does not exist is found before memory is faulted in. */
+    status = uc_arena_check(&ns->layout, config);
+    if (status != UC_OK) {
+        goto err_free;
+    }
+    /* The index first: what is wrong with the policy is found before memory is faulted in. */
     status = create_index(ns, config, clock);
     if (status != UC_OK) {
         goto err_free;

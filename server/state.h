@@ -39,6 +39,7 @@ struct uc_server {
     uint64_t now_ms; /* when this turn of the loop began */
     uint64_t started_ms;
     uint64_t turn_ms;         /* when the turn before began; 0 before the first */
+    uint64_t checked_ms;      /* when leases were checked last */
     uint64_t accept_after_ms; /* no descriptors were left: pause */
     enum uc_server_phase phase;
     bool accepting; /* the listener is in the epoll set */
@@ -82,7 +83,10 @@ uint64_t uc_lease_period_ms(const struct uc_server *server);
 uint64_t uc_lease_delay_ms(const struct uc_server *server);
 /** Extend every lease: the silence was ours. */
 void uc_lease_extend(struct uc_server *server, uint64_t delay_ms);
-/** End sessions, attachments and strangers that were silent for too long. After the sockets. */
+/**
+ * End sessions, attachments and strangers that were silent for too long, and let idle connections give
+ * memory back. Once per hundredth of a lease, whatever the number of turns. After the sockets.
+ */
 void uc_lease_check(struct uc_server *server);
 
 #endif /* UC_SERVER_STATE_H */

@@ -131,10 +131,9 @@ START_TEST(more_memory_than_there_is_names_key_actual_and_required)
 {
     struct uc_namespace_config config = config_of(1 << 30, 60000, (uint64_t)1 << 32);
     struct uc_arena_layout layout;
-    struct uc_arena *arena;
 
     ck_assert_int_eq(uc_arena_plan(&config, &layout), UC_OK);
-    ck_assert_int_eq(uc_arena_create(&layout, &config, &arena), UC_ERR_NO_SPACE);
+    ck_assert_int_eq(uc_arena_check(&layout, &config), UC_ERR_NO_SPACE);
     ck_assert_ptr_nonnull(strstr(uc_last_error(), "capacity_blocks"));
     ck_assert_ptr_nonnull(strstr(uc_last_error(), "MiB are left"));
 }
