@@ -235,14 +235,13 @@ greet(struct uc_fabric_listener *listener, int fd)
 
 /* Descriptors or memory have run out. Edge-triggered, so nothing spins meanwhile. */
 static void
-pause_accepting(struct uc_fabric_listener *listener, const char *why)
+pause_accepting(struct uc_fabric_listener *listener, const char *why, const char *remedy)
 {
     struct uc_fabric *fabric = listener->source.fabric;
 
     if (!listener->is_starved) {
-        uc_log_error("tcp port %u: cannot accept: %s; raise the limit of open files (ulimit -n) or "
-                     "free memory; trying again every %d ms",
-                (unsigned)listener->port, why, UC_TCP_ACCEPT_RETRY_MS);
+        uc_log_error("tcp port %u: cannot accept: %s; %s; trying again every %d ms",
+                (unsigned)listener->port, why, remedy, UC_TCP_ACCEPT_RETRY_MS);
         listener->is_starved = true;
     }
     listener->source.readable = false;
@@ -277,7 +276,8 @@ uc_tcp_listener_turn(struct uc_fabric_listener *listener, size_t *budget)
             case ENFILE:
             case ENOBUFS:
             case ENOMEM:
-                pause_accepting(listener, strerror(errno));
+                pause_accepting(listener, strerror(errno),
+                        "raise the limit of open files (ulimit -n) or free memory");
                 return false;
             default: /* a fault of that one connection, or a signal */
                 continue;
@@ -287,7 +287,7 @@ uc_tcp_listener_turn(struct uc_fabric_listener *listener, size_t *budget)
         *budget -= 1;
         if (greet(listener, fd) != UC_OK) {
             (void)close(fd);
-            pause_accepting(listener, uc_last_error());
+            pause_accepting(listener, uc_last_error(), "the peer was turned away");
             return false;
         }
         listener->is_starved = false;
