@@ -464,7 +464,8 @@ uc_fabric_thread_describe(
         const struct uc_fabric_thread *thread, struct uc_attach_fabric fabrics_out[UC_FABRICS_MAX])
 {
     for (size_t idx = 0; idx < thread->unit_count; idx++) {
-        const struct uc_fabric_unit *unit = &thread->units[idx];
+        /* In order of preference: what was opened last is the faster one. */
+        const struct uc_fabric_unit *unit = &thread->units[thread->unit_count - 1 - idx];
 
         fabrics_out[idx] = (struct uc_attach_fabric){
                 .name = {.bytes = unit->ops->name, .length = strlen(unit->ops->name)},

@@ -18,6 +18,7 @@ enum {
     ACCEPTS_PER_TURN = 16,
     DRAIN_ROUNDS = 64, /* a peer that sends without end must not keep us from the leases */
     ACCEPT_PAUSE_MS = 200,
+    ACCEPT_WARN_MS = 10000,
     DRAIN_MS = 2000, /* of open writes at the end */
     CLOSE_MS = 5000, /* of fences at the end; after that the fabric ends them itself */
 };
@@ -67,9 +68,11 @@ uc_loop_init(struct uc_server *server)
 static void
 pause_accepting(struct uc_server *server)
 {
-    uc_log_warn("server: no descriptors or memory for another connection (RLIMIT_NOFILE); new ones "
-                "wait for %d ms",
-            ACCEPT_PAUSE_MS);
+    if (real_ms() >= server->accept_warn_ms) {
+        uc_log_warn("server: no descriptors or memory for another connection (RLIMIT_NOFILE); new "
+                    "ones wait until some close");
+        server->accept_warn_ms = real_ms() + ACCEPT_WARN_MS;
+    }
     unwatch(server, server->listen_fd);
     server->accepting = false;
     server->accept_after_ms = real_ms() + ACCEPT_PAUSE_MS;

@@ -200,6 +200,23 @@ START_TEST(printed_configuration_reads_back_and_hides_the_credential)
 }
 END_TEST
 
+/* P44: the shipped file and the table say the same. */
+START_TEST(shipped_file_holds_the_defaults)
+{
+    char *defaults;
+    char *shipped;
+
+    ck_assert_int_eq(parse(NULL, NULL), UC_OK);
+    defaults = printed(print_arguments);
+    uc_server_config_fini(&arguments.config);
+    ck_assert_int_eq(parse("--config=" SHIPPED_CONFIG, NULL), UC_OK);
+    shipped = printed(print_arguments);
+    ck_assert_str_eq(defaults, shipped);
+    free(defaults);
+    free(shipped);
+}
+END_TEST
+
 START_TEST(help_lists_every_key)
 {
     const char *keys[UC_SERVER_KEYS_MAX];
@@ -235,6 +252,7 @@ main(void)
     tcase_add_test(tcase, unknown_key_of_a_file_is_named_with_its_line);
     tcase_add_test(tcase, second_namespace_is_refused);
     tcase_add_test(tcase, printed_configuration_reads_back_and_hides_the_credential);
+    tcase_add_test(tcase, shipped_file_holds_the_defaults);
     tcase_add_test(tcase, help_lists_every_key);
     suite_add_tcase(suite, tcase);
     runner = srunner_create(suite);
