@@ -118,6 +118,23 @@ START_TEST(restored_victim_still_expires)
 }
 END_TEST
 
+/* the heap's count of live items survives a rollback (asserted whenever it is rebuilt). */
+START_TEST(deadlines_can_be_moved_for_ever_after_a_rollback)
+{
+    (void)admit("AB", 50);
+    (void)admit("CD", NO_TTL);
+    victims_left = 1;
+    ck_assert_int_eq(reserve("XY", NO_TTL), UC_ERR_NO_SPACE);
+    victims_left = SIZE_MAX;
+    for (now_ms = 1; now_ms < 1000; now_ms++) {
+        touch("AB", 50);
+    }
+    now_ms = 2000;
+    ck_assert_int_eq(reserve("XY", NO_TTL), UC_OK);
+    ck_assert_str_eq(evicted, "");
+}
+END_TEST
+
 /* references, pins and ttl of known blocks as before. */
 START_TEST(known_blocks_lose_what_the_batch_gave_them)
 {
@@ -210,6 +227,7 @@ main(void)
     tcase_add_checked_fixture(tcase, setup, drop_cache);
     tcase_add_test(tcase, victims_come_back_as_they_were);
     tcase_add_test(tcase, restored_victim_still_expires);
+    tcase_add_test(tcase, deadlines_can_be_moved_for_ever_after_a_rollback);
     tcase_add_test(tcase, known_blocks_lose_what_the_batch_gave_them);
     tcase_add_test(tcase, free_slots_return_in_the_old_order);
     tcase_add_test(tcase, revoked_block_stays_away);
