@@ -223,6 +223,10 @@ uc_entry_wait(struct uc_entry *entry, const uint64_t *job_ids, size_t job_count,
     size_t distinct = 0;
     enum uc_status status;
 
+    if (job_count == 0) {
+        *count_out = 0;
+        return UC_OK;
+    }
     status = reserve_scratch(data, job_count);
     if (status != UC_OK) {
         return status;
