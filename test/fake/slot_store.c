@@ -2,21 +2,15 @@
 
 #include "test/fake/slot_store.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/random.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <ucm/log.h>
 #include <ucm/setup.h>
 
 #include "core/base/bytes.h"
 #include "core/base/completion_queue.h"
+#include "test/fake/slot_table.h"
 
 enum {
     TOKEN_HEADER_BYTES = 12, /* "SLT1", identity of the file */
@@ -26,94 +20,16 @@ enum {
 
 static const uint8_t token_magic[4] = {'S', 'L', 'T', '1'};
 
-enum slot_state {
-    SLOT_FREE,
-    SLOT_PENDING,
-    SLOT_COMMITTED,
-};
-
-/* In the file. The control process changes it; data processes read generation and state. */
-struct slot {
-    _Atomic uint32_t generation; /* never 0; raised when the slot changes owner */
-    _Atomic uint32_t state;
-    uint32_t pins;
-    uint32_t refs; /* reservations of a pending block, readmissions of a committed one */
-    uint32_t has_success;
-    struct uc_block_id id;
-};
-
-struct file_header {
-    uint64_t identity;
-};
-
 struct slot_store {
     struct uc_store base;
     struct uc_completion_queue *events;
-    uint64_t block_bytes;
-    size_t slot_count;
-    size_t mapped_bytes;
-    struct file_header *header; /* start of the mapping */
-    struct slot *slots;
-    uint8_t *data;
+    struct slot_table table;
 };
 
 static struct slot_store *
 self_of(struct uc_store *store)
 {
     return (struct slot_store *)(void *)store; /* first member */
-}
-
-static enum uc_status
-map_file(struct slot_store *self, const char *path)
-{
-    size_t slots_bytes = self->slot_count * sizeof(struct slot);
-    struct stat info;
-    void *mapping;
-    int fd;
-
-    self->mapped_bytes =
-            sizeof(*self->header) + slots_bytes + self->slot_count * (size_t)self->block_bytes;
-    fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0) {
-        return uc_log_errno(errno, "slot store %s: open", path);
-    }
-    if (fstat(fd, &info) != 0 || ((size_t)info.st_size < self->mapped_bytes &&
-                                         ftruncate(fd, (off_t)self->mapped_bytes) != 0)) {
-        enum uc_status status = uc_log_errno(errno, "slot store %s: ftruncate", path);
-
-        (void)close(fd);
-        return status;
-    }
-    mapping = mmap(NULL, self->mapped_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    (void)close(fd);
-    if (mapping == MAP_FAILED) {
-        return uc_log_errno(errno, "slot store %s: mmap", path);
-    }
-
-    self->header = mapping;
-    self->slots = (struct slot *)(void *)(self->header + 1);
-    self->data = (uint8_t *)self->slots + slots_bytes;
-    return UC_OK;
-}
-
-/* Whatever an earlier control instance left is stale from now on. */
-static enum uc_status
-empty_file(struct slot_store *self)
-{
-    if (self->header->identity == 0 &&
-            getrandom(&self->header->identity, sizeof(self->header->identity), 0) < 0) {
-        return uc_log_errno(errno, "slot store: getrandom");
-    }
-    for (size_t idx = 0; idx < self->slot_count; idx++) {
-        struct slot *slot = &self->slots[idx];
-
-        atomic_fetch_add_explicit(&slot->generation, 1, memory_order_release);
-        atomic_store_explicit(&slot->state, SLOT_FREE, memory_order_release);
-        slot->pins = 0;
-        slot->refs = 0;
-    }
-
-    return UC_OK;
 }
 
 static enum uc_status
@@ -128,8 +44,8 @@ slot_setup(struct uc_store *store, const struct uc_dict *config)
     if (status != UC_OK) {
         return uc_error(UC_ERR_INVALID_PARAM, "slot store: key 'path' is missing");
     }
-    self->block_bytes = 4096;
-    status = uc_dict_get_bytes(config, "block_bytes", &self->block_bytes);
+    self->table.block_bytes = 4096;
+    status = uc_dict_get_bytes(config, "block_bytes", &self->table.block_bytes);
     if (status == UC_OK || status == UC_ERR_NOT_FOUND) {
         status = uc_dict_get_int(config, "slots", &slot_count);
     }
@@ -139,46 +55,24 @@ slot_setup(struct uc_store *store, const struct uc_dict *config)
     if (status != UC_OK && status != UC_ERR_NOT_FOUND) {
         return status;
     }
-    if (slot_count < 1 || slot_count > MAX_SLOTS || self->block_bytes == 0 ||
-            self->block_bytes > UINT32_MAX) {
+    if (slot_count < 1 || slot_count > MAX_SLOTS || self->table.block_bytes == 0 ||
+            self->table.block_bytes > UINT32_MAX) {
         return uc_error(UC_ERR_INVALID_PARAM, "slot store: 'slots' or 'block_bytes' out of range");
     }
 
-    self->slot_count = (size_t)slot_count;
-    status = map_file(self, path);
+    self->table.slot_count = (size_t)slot_count;
+    status = slot_table_open(&self->table, path);
     if (status != UC_OK || strcmp(role, "worker") == 0) {
         return status;
     }
-    return empty_file(self);
-}
-
-static struct slot *
-find_slot(const struct slot_store *self, const struct uc_block_id *id)
-{
-    for (size_t idx = 0; idx < self->slot_count; idx++) {
-        struct slot *slot = &self->slots[idx];
-
-        if (atomic_load_explicit(&slot->state, memory_order_relaxed) != SLOT_FREE &&
-                memcmp(&slot->id, id, sizeof(*id)) == 0) {
-            return slot;
-        }
-    }
-
-    return NULL;
-}
-
-static bool
-is_visible(const struct slot *slot)
-{
-    return slot != NULL &&
-           atomic_load_explicit(&slot->state, memory_order_relaxed) == SLOT_COMMITTED;
+    return slot_table_clear(&self->table);
 }
 
 static enum uc_status
 slot_lookup(struct uc_store *store, const struct uc_block_id *ids, size_t count, uint8_t *hits_out)
 {
     for (size_t idx = 0; idx < count; idx++) {
-        hits_out[idx] = is_visible(find_slot(self_of(store), &ids[idx])) ? 1 : 0;
+        hits_out[idx] = slot_is_visible(slot_table_find(&self_of(store)->table, &ids[idx])) ? 1 : 0;
     }
 
     return UC_OK;
@@ -197,14 +91,14 @@ mint(const struct slot_store *self, const struct uc_block_id *ids, size_t count,
     }
 
     memcpy(payload, token_magic, sizeof(token_magic));
-    uc_put_le64(payload + 4, self->header->identity);
+    uc_put_le64(payload + 4, self->table.header->identity);
     for (size_t idx = 0; idx < count; idx++) {
-        const struct slot *slot = find_slot(self, &ids[idx]);
+        const struct slot *slot = slot_table_find(&self->table, &ids[idx]);
         uint8_t *entry = payload + TOKEN_HEADER_BYTES + idx * TOKEN_KEY_BYTES;
 
-        uc_put_le32(entry, (uint32_t)(slot - self->slots));
+        uc_put_le32(entry, (uint32_t)(slot - self->table.slots));
         uc_put_le32(entry + 4, atomic_load_explicit(&slot->generation, memory_order_relaxed));
-        uc_put_le64(entry + 8, self->block_bytes);
+        uc_put_le64(entry + 8, self->table.block_bytes);
     }
     status = uc_token_create(ids, count, payload, payload_bytes, token_out);
     free(payload);
@@ -219,13 +113,13 @@ slot_pin(struct uc_store *store, const struct uc_block_id *ids, size_t count,
     enum uc_status status;
 
     for (size_t idx = 0; idx < count; idx++) {
-        if (!is_visible(find_slot(self, &ids[idx]))) {
+        if (!slot_is_visible(slot_table_find(&self->table, &ids[idx]))) {
             return uc_error(UC_ERR_NOT_FOUND, "slot store: block %zu of the list is absent", idx);
         }
     }
     status = mint(self, ids, count, token_out);
     for (size_t idx = 0; status == UC_OK && idx < count; idx++) {
-        find_slot(self, &ids[idx])->pins++;
+        slot_table_find(&self->table, &ids[idx])->pins++;
     }
     return status;
 }
@@ -234,43 +128,12 @@ static void
 slot_unpin(struct uc_store *store, const struct uc_token *token)
 {
     for (size_t idx = 0; idx < token->key_count; idx++) {
-        struct slot *slot = find_slot(self_of(store), &token->keys[idx]);
+        struct slot *slot = slot_table_find(&self_of(store)->table, &token->keys[idx]);
 
         if (slot != NULL && slot->pins != 0) {
             slot->pins--;
         }
     }
-}
-
-static void
-release(struct slot *slot)
-{
-    /* Generation first: a worker that sees the slot free has seen its token become stale. */
-    atomic_fetch_add_explicit(&slot->generation, 1, memory_order_release);
-    atomic_store_explicit(&slot->state, SLOT_FREE, memory_order_release);
-}
-
-/* One commit of one key (table 4.5). NotFound without an outstanding reference. */
-static enum uc_status
-conclude(struct slot_store *self, const struct uc_block_id *id, bool success)
-{
-    struct slot *slot = find_slot(self, id);
-
-    if (slot == NULL || slot->refs == 0) {
-        return uc_error(UC_ERR_NOT_FOUND, "slot store: commit of a block without reservation");
-    }
-
-    slot->refs--;
-    slot->has_success |= success ? 1 : 0;
-    if (slot->refs != 0 || is_visible(slot)) {
-        return UC_OK;
-    }
-    if (slot->has_success != 0) {
-        atomic_store_explicit(&slot->state, SLOT_COMMITTED, memory_order_release);
-    } else {
-        release(slot);
-    }
-    return UC_OK;
 }
 
 static enum uc_status
@@ -280,31 +143,13 @@ slot_commit(struct uc_store *store, const struct uc_token *token, const uint8_t 
 
     for (size_t idx = 0; idx < token->key_count; idx++) {
         bool verdict = mask == NULL ? success : mask[idx] != 0;
-        enum uc_status status = conclude(self_of(store), &token->keys[idx], verdict);
+        enum uc_status status =
+                slot_table_conclude(&self_of(store)->table, &token->keys[idx], verdict);
 
         first = first == UC_OK ? status : first;
     }
 
     return first;
-}
-
-static struct slot *
-reserve(struct slot_store *self, const struct uc_block_id *id)
-{
-    struct slot *slot = find_slot(self, id);
-
-    for (size_t idx = 0; slot == NULL && idx < self->slot_count; idx++) {
-        if (atomic_load_explicit(&self->slots[idx].state, memory_order_relaxed) == SLOT_FREE) {
-            slot = &self->slots[idx];
-            slot->id = *id;
-            slot->has_success = 0;
-            atomic_store_explicit(&slot->state, SLOT_PENDING, memory_order_release);
-        }
-    }
-    if (slot != NULL) {
-        slot->refs++;
-    }
-    return slot;
 }
 
 static enum uc_status
@@ -316,17 +161,18 @@ slot_alloc(struct uc_store *store, const struct uc_block_id *ids, size_t count,
     size_t done = 0;
 
     (void)context; /* nothing expires here */
-    while (done < count && reserve(self, &ids[done]) != NULL) {
+    while (done < count && slot_table_reserve(&self->table, &ids[done]) != NULL) {
         done++;
     }
     if (done < count) {
-        status = uc_error(UC_ERR_NO_SPACE, "slot store: all %zu slots are taken", self->slot_count);
+        status = uc_error(
+                UC_ERR_NO_SPACE, "slot store: all %zu slots are taken", self->table.slot_count);
     } else {
         status = mint(self, ids, count, token_out);
     }
     if (status != UC_OK) {
         for (size_t idx = 0; idx < done; idx++) {
-            (void)conclude(self, &ids[idx], false);
+            (void)slot_table_conclude(&self->table, &ids[idx], false);
         }
     }
     return status;
@@ -341,9 +187,9 @@ slot_of_token(const struct slot_store *self, const struct uc_token *token, size_
     uint32_t slot_idx = uc_get_le32(entry);
 
     *generation_out = uc_get_le32(entry + 4);
-    return slot_idx < self->slot_count && *generation_out != 0 &&
-                           uc_get_le64(entry + 8) == self->block_bytes
-                   ? &self->slots[slot_idx]
+    return slot_idx < self->table.slot_count && *generation_out != 0 &&
+                           uc_get_le64(entry + 8) == self->table.block_bytes
+                   ? &self->table.slots[slot_idx]
                    : NULL;
 }
 
@@ -359,7 +205,7 @@ check_job(const struct slot_store *self, const struct uc_job_descriptor *job,
     if (token->payload_bytes < TOKEN_HEADER_BYTES ||
             token->payload_bytes - TOKEN_HEADER_BYTES != token->key_count * TOKEN_KEY_BYTES ||
             memcmp(token->payload, token_magic, sizeof(token_magic)) != 0 ||
-            uc_get_le64(token->payload + 4) != self->header->identity) {
+            uc_get_le64(token->payload + 4) != self->table.header->identity) {
         return uc_error(UC_ERR_INVALID_PARAM, "slot store: the token is not one of this store");
     }
     for (size_t idx = 0; idx < job->count; idx++) {
@@ -376,7 +222,8 @@ move_block(const struct slot_store *self, struct slot *slot, uint32_t generation
         const struct uc_block_payload *payload, bool is_load)
 {
     uint64_t offset = payload->block_offset;
-    uint8_t *bytes = self->data + (size_t)(slot - self->slots) * (size_t)self->block_bytes;
+    uint8_t *bytes =
+            self->table.data + (size_t)(slot - self->table.slots) * (size_t)self->table.block_bytes;
 
     if (atomic_load_explicit(&slot->generation, memory_order_acquire) != generation) {
         return UC_ERR_NOT_FOUND; /* */
@@ -387,7 +234,7 @@ move_block(const struct slot_store *self, struct slot *slot, uint32_t generation
     for (size_t idx = 0; idx < payload->pointer_count; idx++) {
         uint64_t length = payload->sizes[idx];
 
-        if (offset > self->block_bytes || length > self->block_bytes - offset) {
+        if (offset > self->table.block_bytes || length > self->table.block_bytes - offset) {
             return UC_ERR_INVALID_PARAM; /* */
         }
         if (is_load) {
@@ -501,7 +348,8 @@ slot_describe(struct uc_store *store, struct uc_dict *description)
         status = uc_dict_set_string(description, "node_path", "root");
     }
     if (status == UC_OK) {
-        status = uc_dict_set_int(description, "block_bytes", (int64_t)self_of(store)->block_bytes);
+        status = uc_dict_set_int(
+                description, "block_bytes", (int64_t)self_of(store)->table.block_bytes);
     }
     return status;
 }
@@ -563,9 +411,7 @@ uc_slot_store_destroy(struct uc_store *store)
         return;
     }
 
-    if (self->header != NULL) {
-        (void)munmap(self->header, self->mapped_bytes);
-    }
+    slot_table_close(&self->table);
     uc_completion_queue_destroy(self->events);
     free(self);
 }
