@@ -65,11 +65,12 @@ prepare_blocks(struct uc_job *job)
     for (size_t idx = 0; idx < job->block_count; idx++) {
         struct uc_job_block *block = &job->blocks[idx];
 
+        if (job->is_dump && (block->entry.flags & (UC_ENTRY_PRESENT | UC_ENTRY_SHARED)) != 0) {
+            block->skip = true; /* a shared entry names no slot that could be checked */
+            continue;
+        }
         block->status = check_block(attachment, job, block);
-        if (block->status == UC_OK && job->is_dump &&
-                (block->entry.flags & (UC_ENTRY_PRESENT | UC_ENTRY_SHARED)) != 0) {
-            block->skip = true;
-        } else if (block->status == UC_OK && !bind_pieces(job, block, attachment->transport)) {
+        if (block->status == UC_OK && !bind_pieces(job, block, attachment->transport)) {
             block->status = uc_error(UC_ERR_INVALID_PARAM,
                     "remote store: job %llu: memory is not registered, which this transport needs",
                     (unsigned long long)job->job_id);
