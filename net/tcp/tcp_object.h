@@ -39,6 +39,7 @@ enum {
     UC_TCP_RX_BYTES = 4096, /* read ahead per endpoint; longer data goes straight to its place */
     UC_TCP_TURN_BYTES = 2 << 20,  /* moved by one endpoint before another has its turn */
     UC_TCP_IOV_COUNT = 256,       /* pieces handed to one system call */
+    UC_TCP_TAIL_BYTES = 64,       /* of a READ, sent after its slot was let go */
     UC_TCP_BATCH_COUNT = 32,      /* requests or responses in one system call */
     UC_TCP_ADDRESS_COUNT = 4,     /* addresses tried for one name */
     UC_TCP_SCRATCH_BYTES = 65536, /* where refused data goes, per fabric */
@@ -173,7 +174,8 @@ struct uc_tcp_client {
 struct uc_tcp_reply {
     struct uc_tcp_request request;
     enum uc_status status;
-    bool is_open;        /* status and data are settled; a READ's slot is held if data is set */
+    bool is_open;     /* status and data are settled; a READ's slot is held if data is set */
+    bool is_detached; /* the rest of data is in the target's tail; the slot is not held any more */
     const uint8_t *data; /* a READ's, or NULL */
 };
 
@@ -192,7 +194,8 @@ struct uc_tcp_target {
     /* Replies in order; the first is being sent. */
     size_t reply_first;
     size_t reply_count;
-    uint64_t sent_bytes; /* of the first: response and data */
+    uint64_t sent_bytes;             /* of the first: response and data */
+    uint8_t tail[UC_TCP_TAIL_BYTES]; /* last bytes of the first, once it is detached */
     struct uc_tcp_reply replies[UC_TCP_BATCH_COUNT];
 };
 

@@ -5,6 +5,11 @@
  * in the ring of replies and is opened (checked, its slot held) only when its bytes are about to be
  * sent. When the ring is full nothing more is read, so a peer that does not take its replies stops
  * itself.
+ *
+ * The last READ of the ring is detached before it is complete: its last bytes are copied and its slot is
+ * let go, and only then are they sent. So whoever has received all replies knows that none of the slots
+ * is held any more on its account; what it evicts next does not depend on when this thread comes back
+ * from send.
  */
 
 #include <assert.h>
@@ -34,10 +39,30 @@ static void
 reply_shut(struct uc_tcp_target *target, struct uc_tcp_reply *reply)
 {
     if (reply->is_open && reply->data != NULL) {
-        release(target, reply);
+        if (!reply->is_detached) {
+            release(target, reply);
+        }
         reply->is_open = false;
+        reply->is_detached = false;
         reply->data = NULL;
     }
+}
+
+/* Copy the last bytes of the first reply and let its slot go. */
+static void
+reply_detach(struct uc_tcp_target *target, struct uc_tcp_reply *reply, uint64_t rest_bytes)
+{
+    assert(rest_bytes <= UC_TCP_TAIL_BYTES);
+    memcpy(&target->tail[UC_TCP_TAIL_BYTES - rest_bytes],
+            reply->data + reply->request.length_bytes - rest_bytes, (size_t)rest_bytes);
+    reply->is_detached = true;
+    release(target, reply);
+}
+
+static bool
+is_last_reply(const struct uc_tcp_target *target, size_t idx)
+{
+    return idx + 1 == target->reply_count;
 }
 
 /*
@@ -233,11 +258,36 @@ reply_data_bytes(const struct uc_tcp_reply *reply)
     return reply->data == NULL ? 0 : reply->request.length_bytes;
 }
 
+/* Append what is not sent yet of a reply's data, at most @p most bytes. */
+static void
+batch_add_data(struct uc_tcp_target *target, struct batch *batch, size_t idx,
+        struct uc_tcp_reply *reply, uint64_t rest, size_t most)
+{
+    struct iovec *iov = &batch->iov[batch->iov_count++];
+    const uint8_t *data = reply->data + reply->request.length_bytes - rest;
+
+    if (!reply->is_detached && is_last_reply(target, idx)) {
+        if (rest > UC_TCP_TAIL_BYTES) {
+            rest -= UC_TCP_TAIL_BYTES;
+        } else {
+            reply_detach(target, reply, rest);
+        }
+    }
+    if (reply->is_detached) {
+        data = &target->tail[UC_TCP_TAIL_BYTES - rest];
+    }
+    /* An iovec has no const form; sendmsg only reads. */
+    iov->iov_base = (void *)(uintptr_t)data;
+    iov->iov_len = rest < most ? (size_t)rest : most;
+    batch->want_bytes += iov->iov_len;
+}
+
 /* Append what is not sent yet of a reply, at most @p most bytes of its data. */
 static void
-batch_add(struct batch *batch, size_t idx, const struct uc_tcp_reply *reply, uint64_t sent_bytes,
+batch_add(struct uc_tcp_target *target, struct batch *batch, size_t idx, uint64_t sent_bytes,
         size_t most)
 {
+    struct uc_tcp_reply *reply = reply_at(target, idx);
     struct uc_tcp_response response = {
             .status = reply->status,
             .sequence = reply->request.sequence,
@@ -256,13 +306,7 @@ batch_add(struct batch *batch, size_t idx, const struct uc_tcp_reply *reply, uin
         data_sent = sent_bytes - UC_TCP_RESPONSE_BYTES;
     }
     if (response.length_bytes > data_sent) {
-        struct iovec *iov = &batch->iov[batch->iov_count++];
-        uint64_t rest = response.length_bytes - data_sent;
-
-        /* An iovec has no const form; sendmsg only reads. */
-        iov->iov_base = (void *)((uintptr_t)reply->data + (uintptr_t)data_sent);
-        iov->iov_len = rest < most ? (size_t)rest : most;
-        batch->want_bytes += iov->iov_len;
+        batch_add_data(target, batch, idx, reply, response.length_bytes - data_sent, most);
     }
 }
 
@@ -286,7 +330,9 @@ sent(struct uc_tcp_target *target, size_t done_bytes, size_t *budget)
         *budget -= *budget > 0 ? 1 : 0;
         if (reply->data != NULL) {
             reply->data = NULL;
-            release(target, reply);
+            if (!reply->is_detached) {
+                release(target, reply);
+            }
         }
     }
 }
@@ -306,7 +352,12 @@ send_replies(struct uc_tcp_target *target, size_t *left_bytes, size_t *budget)
         if (!reply->is_open) {
             reply_open(target, reply);
         }
-        batch_add(&batch, opened, reply, opened == 0 ? target->sent_bytes : 0,
+        if (opened > 0 && is_last_reply(target, opened) &&
+                reply_data_bytes(reply) <= UC_TCP_TAIL_BYTES && reply->data != NULL) {
+            reply_shut(target, reply);
+            break; /* the first reply only can be detached: its turn comes */
+        }
+        batch_add(target, &batch, opened, opened == 0 ? target->sent_bytes : 0,
                 *left_bytes - batch.want_bytes);
         opened++;
     }
