@@ -11,6 +11,8 @@
 
 #include <ucm/log.h>
 
+#include "core/base/text.h"
+
 enum {
     MESSAGE_BYTES = 2048,
     /* A message of control characters grows sixfold as JSON; time and level come on top. */
@@ -62,24 +64,6 @@ uc_log_enabled(enum uc_log_level level)
     return (int)level <= atomic_load_explicit(&log_level, memory_order_relaxed);
 }
 
-/* Length of the UTF-8 sequence at text, 0 if it is none. Text ends with a zero, so no read passes it. */
-static size_t
-utf8_length(const unsigned char *text)
-{
-    size_t length = text[0] < 0x80                      ? 1
-                    : text[0] >= 0xc2 && text[0] < 0xe0 ? 2
-                    : (text[0] & 0xf0) == 0xe0          ? 3
-                    : text[0] >= 0xf0 && text[0] < 0xf5 ? 4
-                                                        : 0;
-
-    for (size_t idx = 1; idx < length; idx++) {
-        if ((text[idx] & 0xc0) != 0x80) {
-            return 0;
-        }
-    }
-    return length;
-}
-
 /*
  * Append a message, harmless for whoever reads the log: texts of peers must not be able to start a line of
  * their own or to break the JSON.
@@ -87,15 +71,15 @@ utf8_length(const unsigned char *text)
 static size_t
 append_message(char *line, size_t used, const char *message, bool json)
 {
-    const unsigned char *text = (const unsigned char *)message;
+    const char *text = message;
 
-    while (*text != 0) {
-        size_t length = utf8_length(text);
+    while (*text != '\0') {
+        size_t length = uc_text_utf8_length(text);
 
         if (length == 0) {
             line[used++] = '?';
             length = 1;
-        } else if (*text < 0x20 || *text == 0x7f) {
+        } else if ((unsigned char)*text < 0x20 || *text == 0x7f) {
             used += (size_t)sprintf(line + used, json ? "\\u%04x" : "?", (unsigned)*text);
         } else {
             if (json && (*text == '"' || *text == '\\')) {

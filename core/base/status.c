@@ -6,6 +6,8 @@
 
 #include <ucm/status.h>
 
+#include "core/base/text.h"
+
 enum {
     ERROR_TEXT_BYTES = 1024
 };
@@ -56,6 +58,7 @@ uc_error(enum uc_status status, const char *format, ...)
     va_start(args, format);
     (void)vsnprintf(text, sizeof(text), format, args);
     va_end(args);
+    uc_text_sanitize(text); /* an argument may be a peer's */
     memcpy(error_text, text, strlen(text) + 1);
     return status;
 }

@@ -133,6 +133,13 @@ START_TEST(error_text_belongs_to_its_thread)
 }
 END_TEST
 
+START_TEST(error_text_is_one_printable_line_whatever_a_peer_says)
+{
+    (void)uc_error(UC_ERR_INVALID_PARAM, "server \"%s\"", "a\nb\x1b[2J\xb1\xc3\xa9");
+    ck_assert_str_eq(uc_last_error(), "server \"a?b?[2J?\xc3\xa9\"");
+}
+END_TEST
+
 static Suite *
 status_suite(void)
 {
@@ -150,6 +157,7 @@ status_suite(void)
     tcase_add_test(tcase, error_text_may_quote_the_one_before);
     tcase_add_test(tcase, error_text_of_any_length_is_terminated);
     tcase_add_test(tcase, error_text_belongs_to_its_thread);
+    tcase_add_test(tcase, error_text_is_one_printable_line_whatever_a_peer_says);
     suite_add_tcase(suite, tcase);
     return suite;
 }
