@@ -65,7 +65,10 @@ class RestartedServer(harness.Case):
         one.worker.answer()
         status, _, _, _ = one.worker.wait(1, 10000)
         self.assertIn(status, ("Unhealthy", "Ok"))
-        one.scheduler.do("finish", request)
+        with self.assertRaises(NodeError):  # the state is erased, the store's error is told
+            one.scheduler.do("finish", request)
+        one.scheduler.do("request", request)
+        server.stop()
 
 
 if __name__ == "__main__":

@@ -96,7 +96,9 @@ class Server:
         self.process.wait()
 
     def stop(self):
-        """SIGTERM; the exit code must be 0."""
+        """SIGTERM; the exit code must be 0. A second call does nothing."""
+        if self.log.closed:
+            return 0
         if self.process.poll() is None:
             self.process.terminate()
         code = self.process.wait(timeout=30 * PATIENCE)
