@@ -45,7 +45,7 @@ enum uc_status
 uc_arena_plan(const struct uc_namespace_config *config, struct uc_arena_layout *layout_out)
 {
     struct uc_arena_layout layout = {.block_bytes = config->block_bytes};
-    uint64_t slot_count;
+    uint64_t slot_count = 0;
     uint64_t slots_per_region;
     uint64_t region_count;
     enum uc_status status;

@@ -67,7 +67,7 @@ uc_handle_pin(struct uc_peer *peer, const struct uc_call *call)
     struct uc_server *server = peer->server;
     struct uc_grant_scope scope = uc_server_scope(server);
     struct uc_keys_view keys;
-    struct uc_grant *grant;
+    struct uc_grant *grant = NULL;
     enum uc_status status = uc_keys_request_decode(call->params, &keys);
 
     if (status == UC_OK) {
@@ -120,7 +120,7 @@ uc_handle_alloc(struct uc_peer *peer, const struct uc_call *call)
     struct uc_server *server = peer->server;
     struct uc_grant_scope scope = uc_server_scope(server);
     struct uc_alloc_request request;
-    struct uc_grant *grant;
+    struct uc_grant *grant = NULL;
     enum uc_status status = uc_alloc_request_decode(call->params, &request);
 
     if (status == UC_OK && server->phase != UC_SERVER_SERVING) {
@@ -174,7 +174,7 @@ uc_handle_commit(struct uc_peer *peer, const struct uc_call *call)
     struct uc_grant_scope scope = uc_server_scope(server);
     struct uc_commit_request request;
     struct uc_grant_verdict verdict;
-    struct uc_grant *grant;
+    struct uc_grant *grant = NULL;
     enum uc_status status = uc_commit_request_decode(call->params, &request);
 
     if (status == UC_OK) {

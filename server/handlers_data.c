@@ -52,8 +52,8 @@ uc_handle_write_begin(struct uc_peer *peer, const struct uc_call *call)
     struct uc_server *server = peer->server;
     struct uc_attachment *attachment = peer->attachment;
     struct uc_write_begin_request request;
-    struct uc_bracket *bracket;
-    struct uc_grant *grant;
+    struct uc_bracket *bracket = NULL;
+    struct uc_grant *grant = NULL;
     enum uc_status status = uc_write_begin_request_decode(call->params, &request);
 
     if (status == UC_OK) {
@@ -102,7 +102,7 @@ uc_handle_write_end(struct uc_peer *peer, const struct uc_call *call)
     struct uc_server *server = peer->server;
     struct uc_attachment *attachment = peer->attachment;
     struct uc_write_end_request request;
-    struct uc_bracket *bracket;
+    struct uc_bracket *bracket = NULL;
     enum uc_status status = uc_write_end_request_decode(call->params, &request);
 
     if (status != UC_OK) {

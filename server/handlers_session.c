@@ -76,7 +76,7 @@ uc_handle_hello(struct uc_peer *peer, const struct uc_call *call)
 {
     struct uc_server *server = peer->server;
     struct uc_hello_request hello;
-    struct uc_session *session;
+    struct uc_session *session = NULL;
     enum uc_status status = uc_hello_request_decode(call->params, &hello);
 
     if (status == UC_OK) {
@@ -114,7 +114,7 @@ find_session(struct uc_peer *peer, const struct uc_attach_request *attach,
         struct uc_session **session_out)
 {
     struct uc_server *server = peer->server;
-    struct uc_session *session;
+    struct uc_session *session = NULL;
     enum uc_status status = check_version(attach->version);
 
     if (status != UC_OK) {
@@ -167,7 +167,7 @@ uc_handle_attach(struct uc_peer *peer, const struct uc_call *call)
     struct uc_server *server = peer->server;
     uint8_t nonce[UC_FABRIC_NONCE_BYTES];
     struct uc_attach_request attach;
-    struct uc_session *session;
+    struct uc_session *session = NULL;
     enum uc_status status = uc_attach_request_decode(call->params, &attach);
 
     if (status == UC_OK) {
