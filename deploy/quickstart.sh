@@ -15,7 +15,8 @@ cmake --preset release -G Ninja -DUCM_BUILD_UNIT_TESTS=OFF >build/quickstart.log
 
 echo "quickstart: replaying a generated trace: 2 nodes, a scheduler and a worker process each"
 report=$(build/release/bin/ucm-bench replay --generate 7:400 --nodes 2 --capacity-blocks 1000 \
-    --block-bytes 65536 --policy lru --fabric auto --spawn-server --json)
+    --block-bytes 65536 --policy lru --fabric auto --spawn-server --json 2>build/quickstart-replay.log) ||
+    { tail -n 20 build/quickstart-replay.log >&2; exit 1; }
 keys='requests block_refs prefix_hits cross_node_hits written_blocks present_blocks evicted_blocks mismatches errors'
 actual=$(for key in $keys; do
     printf '%s %s\n' "$key" "$(grep -oE "\"$key\": ?[0-9]+" <<<"$report" | head -n 1 | grep -oE '[0-9]+$')"
