@@ -9,9 +9,11 @@ cd "$top"
 deploy/install-deps.sh deploy/packages.txt
 echo "quickstart: building into build/release"
 mkdir -p build
-cmake --preset release -G Ninja -DUCM_BUILD_UNIT_TESTS=OFF >build/quickstart.log 2>&1 &&
-    cmake --build --preset release >>build/quickstart.log 2>&1 ||
-    { tail -n 40 build/quickstart.log >&2; exit 1; }
+if ! { cmake --preset release -G Ninja -DUCM_BUILD_UNIT_TESTS=OFF &&
+    cmake --build --preset release; } >build/quickstart.log 2>&1; then
+    tail -n 40 build/quickstart.log >&2
+    exit 1
+fi
 
 echo "quickstart: replaying a generated trace: 2 nodes, a scheduler and a worker process each"
 report=$(build/release/bin/ucm-bench replay --generate 7:400 --nodes 2 --capacity-blocks 1000 \
