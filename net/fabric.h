@@ -14,6 +14,8 @@
  * and polling need no lock. Exception: region_register and region_deregister may be called from any
  * thread while the domain lives, not concurrently with each other.
  * Data path (post, poll): no allocation, no system call beyond the transport's own.
+ * Callbacks (on_done, on_state, target ops) may post and connect; they may not fence, disconnect or close
+ * anything of their fabric, nor poll it. A target frees an endpoint that it fenced with disconnect.
  */
 
 #ifndef UC_NET_FABRIC_H
