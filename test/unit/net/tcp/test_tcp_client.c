@@ -3,6 +3,7 @@
 /* An initiator against servers that are wrong, silent or gone; the server is a bare socket. */
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -279,6 +280,26 @@ START_TEST(read_that_stops_halfway_is_flushed_once)
 }
 END_TEST
 
+/* Bytes that the peer has not got yet are thrown away, not delivered after the fence. */
+START_TEST(fence_resets_the_connection)
+{
+    uint8_t bytes[UC_TCP_REQUEST_BYTES];
+    ssize_t done;
+    int error;
+    int fd = serve();
+
+    post(0, UC_FABRIC_READ, 100);
+    rig_settle();
+    ck_assert(peer_receive(fd, bytes, sizeof(bytes)));
+    rig.ops->fence(endpoint);
+    rig_until((done = recv(fd, bytes, sizeof(bytes), 0), error = errno, done == 0) ||
+              error != EAGAIN);
+    ck_assert_int_eq(done, -1);
+    ck_assert_int_eq(error, ECONNRESET);
+    (void)close(fd);
+}
+END_TEST
+
 START_TEST(server_that_does_not_answer_times_out)
 {
     int fd = serve_hello();
@@ -392,6 +413,7 @@ tcp_client_suite(void)
     tcase_add_test(tcase, response_that_nobody_asked_for_breaks_the_endpoint);
     tcase_add_test(tcase, response_before_the_request_was_sent_breaks_the_endpoint);
     tcase_add_loop_test(tcase, read_that_stops_halfway_is_flushed_once, 0, 2);
+    tcase_add_test(tcase, fence_resets_the_connection);
     tcase_add_test(tcase, server_that_does_not_answer_times_out);
     tcase_add_loop_test(tcase, strange_answer_fails_the_connection, 0, 3);
     tcase_add_test(tcase, refusal_is_handed_to_the_caller);
