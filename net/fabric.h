@@ -78,7 +78,8 @@ enum uc_fabric_opcode {
 struct uc_fabric_piece {
     void *address;
     uint64_t length_bytes;
-    const struct uc_fabric_region *region; /* covers the piece; NULL where registration is not needed */
+    const struct uc_fabric_region
+            *region; /* covers the piece; NULL where registration is not needed */
 };
 
 /**
@@ -143,8 +144,8 @@ struct uc_fabric_listen {
 struct uc_fabric_connect {
     const char *address;
     uint16_t port;
-    const uint8_t *nonce;                        /* UC_FABRIC_NONCE_BYTES */
-    const struct uc_fabric_region_key *regions;  /* of the server's namespace; copied */
+    const uint8_t *nonce;                       /* UC_FABRIC_NONCE_BYTES */
+    const struct uc_fabric_region_key *regions; /* of the server's namespace; copied */
     size_t region_count;
     uint64_t timeout_ms; /* until connected */
     /**
@@ -167,8 +168,7 @@ struct uc_fabric_ops {
     void (*close)(struct uc_fabric *fabric);
     void (*caps)(const struct uc_fabric *fabric, struct uc_fabric_caps *caps_out);
 
-    enum uc_status (*domain_open)(
-            struct uc_fabric *fabric, struct uc_fabric_domain **domain_out);
+    enum uc_status (*domain_open)(struct uc_fabric *fabric, struct uc_fabric_domain **domain_out);
     void (*domain_close)(struct uc_fabric_domain *domain);
 
     /**
@@ -181,8 +181,7 @@ struct uc_fabric_ops {
             struct uc_fabric_region **region_out);
     /** No operation may be using it. */
     void (*region_deregister)(struct uc_fabric_region *region);
-    void (*region_key)(
-            const struct uc_fabric_region *region, struct uc_fabric_region_key *key_out);
+    void (*region_key)(const struct uc_fabric_region *region, struct uc_fabric_region_key *key_out);
 
     enum uc_status (*listen)(struct uc_fabric *fabric, const struct uc_fabric_listen *params,
             struct uc_fabric_listener **listener_out);
@@ -234,7 +233,6 @@ struct uc_fabric_ops {
  * @retval UC_ERR_INVALID_PARAM  unknown name; known ones listed
  * @retval UC_ERR_UNSUPPORTED    not built, or its libraries are not installed; the text says which
  */
-UC_MUST_CHECK enum uc_status uc_fabric_find(
-        const char *name, const struct uc_fabric_ops **ops_out);
+UC_MUST_CHECK enum uc_status uc_fabric_find(const char *name, const struct uc_fabric_ops **ops_out);
 
 #endif /* UC_NET_FABRIC_H */

@@ -56,8 +56,8 @@ void uc_slot_footer_put_server(uint8_t *footer, enum uc_footer_state state, uint
         const struct uc_block_id *key, bool clear_writer);
 
 /** Write the 32 bytes of the writer part to @p writer_part (not to the footer's start). */
-void uc_slot_footer_put_writer(uint8_t *writer_part, uint64_t length_bytes,
-        enum uc_checksum_kind kind, uint64_t checksum);
+void uc_slot_footer_put_writer(
+        uint8_t *writer_part, uint64_t length_bytes, enum uc_checksum_kind kind, uint64_t checksum);
 
 /** Parse 64 untrusted bytes. @retval UC_ERR_NOT_FOUND wrong magic */
 UC_MUST_CHECK enum uc_status uc_slot_footer_get(

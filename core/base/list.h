@@ -14,12 +14,12 @@ struct uc_list {
 };
 
 /** The struct that holds @p node as its member @p member. */
-#define uc_list_entry(node, type, member) ((type *)(void *)((char *)(node) - offsetof(type, member)))
+#define uc_list_entry(node, type, member) ((type *)(void *)((char *)(node)-offsetof(type, member)))
 
 /** Walk while nothing is removed; the _safe form allows removing @p node. */
 #define uc_list_for_each(node, head) \
     for (struct uc_list *node = (head)->next; node != (head); node = node->next)
-#define uc_list_for_each_safe(node, following, head)                                           \
+#define uc_list_for_each_safe(node, following, head)                                   \
     for (struct uc_list *node = (head)->next, *following = node->next; node != (head); \
             node = following, following = node->next)
 

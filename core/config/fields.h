@@ -35,8 +35,8 @@ struct uc_field {
     const char *default_text; /* NULL = required */
     uint64_t min;             /* numbers; ignored if min == max == 0 */
     uint64_t max;
-    size_t offset;            /* offsetof in the struct that is filled */
-    const char *help;         /* one line */
+    size_t offset;              /* offsetof in the struct that is filled */
+    const char *help;           /* one line */
     const char *const *choices; /* strings: NULL, or a NULL-terminated list */
 };
 

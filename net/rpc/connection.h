@@ -45,8 +45,7 @@ struct uc_rpc_handler {
      * The stream is dead (peer closed, error, bad frame); once. Pending calls were failed before
      * (Unhealthy). The owner destroys the connection, here or later.
      */
-    void (*on_closed)(
-            void *context, struct uc_rpc_connection *connection, enum uc_status reason);
+    void (*on_closed)(void *context, struct uc_rpc_connection *connection, enum uc_status reason);
 };
 
 /**
@@ -64,9 +63,8 @@ typedef void (*uc_rpc_reply_fn)(void *context, enum uc_status status, struct uc_
  *                     too, and never reach the handler
  * @param[in] frame_bytes_max  cap on received frames; a longer one closes the connection
  */
-UC_MUST_CHECK enum uc_status uc_rpc_connection_create(int fd,
-        const struct uc_rpc_handler *handler, void *context, size_t frame_bytes_max,
-        struct uc_rpc_connection **connection_out);
+UC_MUST_CHECK enum uc_status uc_rpc_connection_create(int fd, const struct uc_rpc_handler *handler,
+        void *context, size_t frame_bytes_max, struct uc_rpc_connection **connection_out);
 
 /** Close the socket; pending calls are dropped without callback. NULL is allowed. */
 void uc_rpc_connection_destroy(struct uc_rpc_connection *connection);

@@ -34,8 +34,8 @@ enum {
 };
 
 enum uc_access {
-    UC_ACCESS_RW, /* "rw" */
-    UC_ACCESS_RO, /* "ro" */
+    UC_ACCESS_RW,    /* "rw" */
+    UC_ACCESS_RO,    /* "ro" */
     UC_ACCESS_ADMIN, /* "admin" */
 };
 
@@ -191,36 +191,36 @@ struct uc_ping_reply {
 };
 
 /* X(field): the counters of stat, a map of unsigned integers with exactly these names. */
-#define UC_STAT_MAP(X)       \
-    X(capacity_blocks)       \
-    X(block_bytes)           \
-    X(slot_bytes)            \
-    X(blocks)                \
-    X(free_slots)            \
-    X(reserved_slots)        \
-    X(pinned_slots)          \
-    X(draining_slots)        \
-    X(evictable_slots)       \
-    X(sessions)              \
-    X(attachments)           \
-    X(grants)                \
-    X(open_brackets)         \
-    X(lookup_keys_total)     \
-    X(lookup_hits_total)     \
-    X(pinned_keys_total)     \
-    X(alloc_keys_total)      \
-    X(present_keys_total)    \
-    X(shared_keys_total)     \
-    X(committed_blocks_total)\
-    X(evicted_blocks_total)  \
-    X(released_blocks_total) \
-    X(holes_total)           \
-    X(reports_total)         \
-    X(revoked_blocks_total)  \
-    X(fences_total)          \
-    X(read_bytes_total)      \
-    X(written_bytes_total)   \
-    X(uptime_ms)             \
+#define UC_STAT_MAP(X)        \
+    X(capacity_blocks)        \
+    X(block_bytes)            \
+    X(slot_bytes)             \
+    X(blocks)                 \
+    X(free_slots)             \
+    X(reserved_slots)         \
+    X(pinned_slots)           \
+    X(draining_slots)         \
+    X(evictable_slots)        \
+    X(sessions)               \
+    X(attachments)            \
+    X(grants)                 \
+    X(open_brackets)          \
+    X(lookup_keys_total)      \
+    X(lookup_hits_total)      \
+    X(pinned_keys_total)      \
+    X(alloc_keys_total)       \
+    X(present_keys_total)     \
+    X(shared_keys_total)      \
+    X(committed_blocks_total) \
+    X(evicted_blocks_total)   \
+    X(released_blocks_total)  \
+    X(holes_total)            \
+    X(reports_total)          \
+    X(revoked_blocks_total)   \
+    X(fences_total)           \
+    X(read_bytes_total)       \
+    X(written_bytes_total)    \
+    X(uptime_ms)              \
     X(incarnation)
 
 #define UC_STAT_FIELD_(field) uint64_t field;

@@ -5,7 +5,7 @@
 #ifndef UC_COMPILER_H
 #define UC_COMPILER_H
 
-#define UC_API          __attribute__((visibility("default")))
+#define UC_API __attribute__((visibility("default")))
 /* Exported for the libraries of this tree only (version node UCM_PRIVATE in core/core.map). */
 #define UC_PRIVATE_API  __attribute__((visibility("default")))
 #define UC_MUST_CHECK   __attribute__((warn_unused_result))

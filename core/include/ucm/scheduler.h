@@ -81,8 +81,8 @@ UC_API UC_MUST_CHECK enum uc_status uc_scheduler_prepare_put(struct uc_scheduler
 UC_API enum uc_status uc_scheduler_complete_put(
         struct uc_scheduler *scheduler, const char *request_id, bool success);
 /** One byte per key of the window: 1 = make visible, 0 = release. */
-UC_API enum uc_status uc_scheduler_complete_put_mask(struct uc_scheduler *scheduler,
-        const char *request_id, const uint8_t *mask, size_t count);
+UC_API enum uc_status uc_scheduler_complete_put_mask(
+        struct uc_scheduler *scheduler, const char *request_id, const uint8_t *mask, size_t count);
 
 /** Ok or Unhealthy with the reason in uc_last_error(); cheap. */
 UC_API UC_MUST_CHECK enum uc_status uc_scheduler_health(struct uc_scheduler *scheduler);

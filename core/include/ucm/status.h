@@ -15,21 +15,21 @@
 #include <ucm/compiler.h>
 
 /* X(name, number, display name): the single source for the enum and for the text forms. */
-#define UC_STATUS_MAP(X)                                    \
-    X(OK, 0, "Ok")                                          \
-    X(ERR_GENERAL, -1, "General")                           \
-    X(ERR_INVALID_PARAM, -50000, "InvalidParam")            \
-    X(ERR_OUT_OF_MEMORY, -50001, "OutOfMemory")             \
-    X(ERR_OS_API, -50002, "OsApiError")                     \
-    X(ERR_DUPLICATE_KEY, -50003, "DuplicateKey")            \
-    X(ERR_RETRY, -50004, "Retry")                           \
-    X(ERR_NOT_FOUND, -50005, "NotFound")                    \
-    X(ERR_UNSUPPORTED, -50008, "Unsupported")               \
-    X(ERR_NO_SPACE, -50009, "NoSpace")                      \
-    X(ERR_TIMEOUT, -50010, "Timeout")                       \
-    X(ERR_UNHEALTHY, -50011, "Unhealthy")                   \
-    X(ERR_PERMISSION_DENIED, -50012, "PermissionDenied")    \
-    X(ERR_STALE, -50013, "Stale")                           \
+#define UC_STATUS_MAP(X)                                 \
+    X(OK, 0, "Ok")                                       \
+    X(ERR_GENERAL, -1, "General")                        \
+    X(ERR_INVALID_PARAM, -50000, "InvalidParam")         \
+    X(ERR_OUT_OF_MEMORY, -50001, "OutOfMemory")          \
+    X(ERR_OS_API, -50002, "OsApiError")                  \
+    X(ERR_DUPLICATE_KEY, -50003, "DuplicateKey")         \
+    X(ERR_RETRY, -50004, "Retry")                        \
+    X(ERR_NOT_FOUND, -50005, "NotFound")                 \
+    X(ERR_UNSUPPORTED, -50008, "Unsupported")            \
+    X(ERR_NO_SPACE, -50009, "NoSpace")                   \
+    X(ERR_TIMEOUT, -50010, "Timeout")                    \
+    X(ERR_UNHEALTHY, -50011, "Unhealthy")                \
+    X(ERR_PERMISSION_DENIED, -50012, "PermissionDenied") \
+    X(ERR_STALE, -50013, "Stale")                        \
     X(ERR_DRAINING, -50014, "Draining")
 
 #define UC_STATUS_ENUM_(name, number, text) UC_##name = (number),

@@ -47,8 +47,8 @@ struct uc_store_ops {
     /** Mandatory, once, before anything else. May block. */
     enum uc_status (*setup)(struct uc_store *store, const struct uc_dict *config);
     /** Mandatory. hits_out[i] = 1 where ids[i] can be loaded now. */
-    enum uc_status (*lookup)(struct uc_store *store, const struct uc_block_id *ids, size_t count,
-            uint8_t *hits_out);
+    enum uc_status (*lookup)(
+            struct uc_store *store, const struct uc_block_id *ids, size_t count, uint8_t *hits_out);
     /** Optional: derived from lookup. Last index of the present prefix, −1 if none. */
     enum uc_status (*lookup_on_prefix)(struct uc_store *store, const struct uc_block_id *ids,
             size_t count, int64_t *index_out);
@@ -146,20 +146,20 @@ UC_API UC_MUST_CHECK enum uc_status uc_store_check(const struct uc_store *store)
 /* Base operations, same meaning as the slots. */
 UC_API UC_MUST_CHECK enum uc_status uc_store_setup(
         struct uc_store *store, const struct uc_dict *config);
-UC_API UC_MUST_CHECK enum uc_status uc_store_lookup(struct uc_store *store,
-        const struct uc_block_id *ids, size_t count, uint8_t *hits_out);
-UC_API UC_MUST_CHECK enum uc_status uc_store_lookup_on_prefix(struct uc_store *store,
-        const struct uc_block_id *ids, size_t count, int64_t *index_out);
-UC_API UC_MUST_CHECK enum uc_status uc_store_lookup_on_reverse(struct uc_store *store,
-        const struct uc_block_id *ids, size_t count, int64_t *index_out);
+UC_API UC_MUST_CHECK enum uc_status uc_store_lookup(
+        struct uc_store *store, const struct uc_block_id *ids, size_t count, uint8_t *hits_out);
+UC_API UC_MUST_CHECK enum uc_status uc_store_lookup_on_prefix(
+        struct uc_store *store, const struct uc_block_id *ids, size_t count, int64_t *index_out);
+UC_API UC_MUST_CHECK enum uc_status uc_store_lookup_on_reverse(
+        struct uc_store *store, const struct uc_block_id *ids, size_t count, int64_t *index_out);
 UC_API enum uc_status uc_store_touch(struct uc_store *store, const struct uc_block_id *ids,
         size_t count, const struct uc_request_context *context);
 UC_API UC_MUST_CHECK enum uc_status uc_store_load(
         struct uc_store *store, uint64_t job_id, const struct uc_job_descriptor *job);
 UC_API UC_MUST_CHECK enum uc_status uc_store_dump(
         struct uc_store *store, uint64_t job_id, const struct uc_job_descriptor *job);
-UC_API UC_MUST_CHECK enum uc_status uc_store_get_finished(struct uc_store *store,
-        struct uc_io_result *results, size_t capacity, size_t *count_out);
+UC_API UC_MUST_CHECK enum uc_status uc_store_get_finished(
+        struct uc_store *store, struct uc_io_result *results, size_t capacity, size_t *count_out);
 UC_API UC_MUST_CHECK enum uc_status uc_store_wait(struct uc_store *store, const uint64_t *job_ids,
         size_t job_count, int64_t timeout_ms, struct uc_io_result *results, size_t capacity,
         size_t *count_out);

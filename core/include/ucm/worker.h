@@ -44,23 +44,22 @@ UC_API UC_MUST_CHECK enum uc_status uc_worker_submit_put(struct uc_worker *worke
         const struct uc_io_context *io);
 
 /** Collect what is ready, never blocks. Release with uc_io_results_release(). */
-UC_API UC_MUST_CHECK enum uc_status uc_worker_get_finished(struct uc_worker *worker,
-        struct uc_io_result *results, size_t capacity, size_t *count_out);
+UC_API UC_MUST_CHECK enum uc_status uc_worker_get_finished(
+        struct uc_worker *worker, struct uc_io_result *results, size_t capacity, size_t *count_out);
 
 /**
  * Wait for the listed jobs; −1 = no limit, 0 = poll. Writes results and count on UC_ERR_TIMEOUT too
  * (R-9.26). Unknown ids are ignored. R-9.23
  */
 UC_API UC_MUST_CHECK enum uc_status uc_worker_wait(struct uc_worker *worker,
-        const uint64_t *job_ids, size_t job_count, int64_t timeout_ms,
-        struct uc_io_result *results, size_t capacity, size_t *count_out);
+        const uint64_t *job_ids, size_t job_count, int64_t timeout_ms, struct uc_io_result *results,
+        size_t capacity, size_t *count_out);
 
 /** Make memory usable for transfers under an index that all tiers share. */
 UC_API UC_MUST_CHECK enum uc_status uc_worker_register_memory(struct uc_worker *worker,
         void *address, uint64_t length_bytes, enum uc_memory_kind kind, uint32_t *region_idx_out);
 /** NotFound; Retry while a job uses it. */
-UC_API enum uc_status uc_worker_deregister_memory(
-        struct uc_worker *worker, uint32_t region_idx);
+UC_API enum uc_status uc_worker_deregister_memory(struct uc_worker *worker, uint32_t region_idx);
 
 /** Descriptor that is readable while get_finished has something; owned by the worker. */
 UC_API int uc_worker_event_fd(struct uc_worker *worker);

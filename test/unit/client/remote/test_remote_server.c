@@ -2,6 +2,7 @@
 
 /* The remote store against a real server over tcp: what works, and what wrong input is told. */
 
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -464,6 +465,76 @@ START_TEST(no_byte_moves_before_the_prerequisite_fires)
 }
 END_TEST
 
+/* What the data thread does while the test's own thread makes control calls. */
+struct loader {
+    struct uc_token *token;
+    size_t loads;
+};
+
+static void *
+load_repeatedly(void *argument)
+{
+    struct loader *loader = argument;
+    uint8_t *back = calloc(4, BLOCK_BYTES);
+    struct uc_block_id keys[4] = {env_key(1), env_key(2), env_key(3), env_key(4)};
+    struct env_job job;
+
+    env_job_init(&job, keys, 4, back, 0, BLOCK_BYTES);
+    for (uint32_t round = 0; round < 100; round++) {
+        struct uc_io_result results[2];
+        uint64_t ids[2] = {round, round + 1000};
+        size_t count = 0;
+
+        for (size_t idx = 0; idx < 2; idx++) {
+            if (ops->load(store, ids[idx], &job.descriptor, loader->token, 0) != UC_OK) {
+                goto out;
+            }
+        }
+        if (uc_store_wait(store, ids, 2, -1, results, 2, &count) != UC_OK || count != 2) {
+            goto out;
+        }
+        loader->loads += (size_t)results[0].success + (size_t)results[1].success;
+        uc_io_results_release(results, count);
+        if (uc_store_register_memory(store, round, back, BLOCK_BYTES, UC_MEMORY_HOST) != UC_OK ||
+                uc_store_deregister_memory(store, round) != UC_OK) {
+            goto out;
+        }
+    }
+out:
+    free(back);
+    return NULL;
+}
+
+/* one control thread and one data thread, and anybody who asks for health. */
+START_TEST(control_and_data_threads_run_in_parallel)
+{
+    struct uc_block_id keys[4] = {env_key(1), env_key(2), env_key(3), env_key(4)};
+    struct loader loader = {.loads = 0};
+    struct uc_dict *description = NULL;
+    pthread_t thread;
+
+    env_put(store, 1, 4);
+    ck_assert_int_eq(uc_dict_create(&description), UC_OK);
+    ck_assert_int_eq(ops->pin(store, keys, 4, &loader.token), UC_OK);
+    ck_assert_int_eq(pthread_create(&thread, NULL, load_repeatedly, &loader), 0);
+    for (size_t round = 0; round < 200; round++) {
+        struct uc_token *token = NULL;
+
+        ck_assert(env_has(store, 1));
+        ck_assert_int_eq(ops->pin(store, keys, 4, &token), UC_OK);
+        ops->unpin(store, token);
+        uc_token_destroy(token);
+        ck_assert_int_eq(uc_store_health(store), UC_OK);
+        ck_assert_int_eq(uc_store_describe(store, description), UC_OK);
+    }
+    ck_assert_int_eq(pthread_join(thread, NULL), 0);
+    ck_assert_uint_eq(loader.loads, 200);
+    ops->unpin(store, loader.token);
+    uc_token_destroy(loader.token);
+    uc_dict_destroy(description);
+}
+END_TEST
+
 struct setup_case {
     const char *key;
     const char *text; /* NULL: the number below */
@@ -593,6 +664,7 @@ main(void)
     tcase_add_test(blocks, damaged_block_is_missing_and_revoked);
     tcase_add_test(blocks, regions_are_checked_and_held_by_jobs);
     tcase_add_test(blocks, no_byte_moves_before_the_prerequisite_fires);
+    tcase_add_test(blocks, control_and_data_threads_run_in_parallel);
     tcase_add_test(blocks, describe_names_what_it_is_and_counts);
     suite_add_tcase(suite, blocks);
 
