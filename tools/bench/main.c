@@ -8,6 +8,8 @@
 static const struct uc_bench_command commands[] = {
         {"replay", "replay a trace of requests, on the index alone or through a server",
                 uc_bench_replay},
+        {"index", "measure the cache engine alone: lookups, alloc with commit, pins",
+                uc_bench_index},
 };
 
 enum {
