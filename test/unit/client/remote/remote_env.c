@@ -100,6 +100,22 @@ env_server_stop(struct env_server *server, int signal_number)
     }
 }
 
+void
+env_server_freeze(const struct env_server *server)
+{
+    int state = 0;
+
+    ck_assert_int_eq(kill(server->pid, SIGSTOP), 0);
+    ck_assert_int_eq(waitpid(server->pid, &state, WUNTRACED), server->pid);
+    ck_assert(WIFSTOPPED(state));
+}
+
+void
+env_server_thaw(const struct env_server *server)
+{
+    ck_assert_int_eq(kill(server->pid, SIGCONT), 0);
+}
+
 struct uc_dict *
 env_config(const struct env_server *server, const char *role)
 {

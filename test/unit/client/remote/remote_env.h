@@ -29,6 +29,10 @@ struct env_server {
 struct env_server env_server_start(uint16_t port, const char *const *extra);
 void env_server_stop(struct env_server *server, int signal_number);
 
+/** SIGSTOP, and wait until no thread of it runs any more; SIGCONT. */
+void env_server_freeze(const struct env_server *server);
+void env_server_thaw(const struct env_server *server);
+
 /** A configuration for a store that uses the server. The caller destroys it. */
 struct uc_dict *env_config(const struct env_server *server, const char *role);
 

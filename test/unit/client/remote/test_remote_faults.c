@@ -143,12 +143,12 @@ START_TEST(silent_server_lets_a_job_run_into_its_deadline)
     token = pin_one(1);
     env_job_init(&job, &key, 1, memory, 0, BLOCK_BYTES);
     job.descriptor.timeout_ms = 200;
-    ck_assert_int_eq(kill(server.pid, SIGSTOP), 0);
+    env_server_freeze(&server);
     ck_assert_int_eq(ops->load(store, 1, &job.descriptor, token, 0), UC_OK);
     ck_assert_int_eq(uc_store_wait(store, &job_id, 1, 0, results, 1, &count), UC_ERR_TIMEOUT);
     ck_assert_uint_eq(count, 0);
     env_expect(store, 1, UC_ERR_TIMEOUT);
-    ck_assert_int_eq(kill(server.pid, SIGCONT), 0);
+    env_server_thaw(&server);
     env_wait_health(store, UC_OK);
     ck_assert_uint_eq(memory[0], 0);
     ops->unpin(store, token);
@@ -170,10 +170,10 @@ START_TEST(dump_on_a_silent_server_times_out_and_is_not_visible)
     token = alloc_one(3);
     env_job_init(&job, &key, 1, memory, 0, BLOCK_BYTES);
     job.descriptor.timeout_ms = 200;
-    ck_assert_int_eq(kill(server.pid, SIGSTOP), 0);
+    env_server_freeze(&server);
     ck_assert_int_eq(ops->dump(store, 1, &job.descriptor, token, 0), UC_OK);
     env_expect(store, 1, UC_ERR_TIMEOUT);
-    ck_assert_int_eq(kill(server.pid, SIGCONT), 0);
+    env_server_thaw(&server);
     env_wait_health(store, UC_OK);
     ck_assert_int_ne(ops->commit(store, token, NULL, true), UC_OK);
     uc_token_destroy(token);
@@ -227,10 +227,10 @@ START_TEST(destroy_with_a_job_in_flight_fences_it)
     env_put(store, 1, 1);
     ck_assert_int_eq(ops->pin(other, &key, 1, &token), UC_OK);
     env_job_init(&job, &key, 1, memory, 0, BLOCK_BYTES);
-    ck_assert_int_eq(kill(server.pid, SIGSTOP), 0);
+    env_server_freeze(&server);
     ck_assert_int_eq(ops->load(other, 1, &job.descriptor, token, 0), UC_OK);
     env_store_destroy(other);
-    ck_assert_int_eq(kill(server.pid, SIGCONT), 0);
+    env_server_thaw(&server);
     ck_assert_uint_eq(memory[0], 0);
     uc_token_destroy(token);
 }
@@ -249,7 +249,7 @@ START_TEST(jobs_in_flight_end_when_the_server_dies)
     env_put(store, 1, BLOCKS);
     ck_assert_int_eq(ops->pin(store, keys, BLOCKS, &token), UC_OK);
     env_job_init(&job, keys, BLOCKS, memory, 0, BLOCK_BYTES);
-    ck_assert_int_eq(kill(server.pid, SIGSTOP), 0);
+    env_server_freeze(&server);
     for (uint64_t id = 0; id < 20; id++) {
         ck_assert_int_eq(ops->load(store, id, &job.descriptor, token, 0), UC_OK);
     }

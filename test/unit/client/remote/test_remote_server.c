@@ -408,10 +408,10 @@ START_TEST(regions_are_checked_and_held_by_jobs)
     index = 3;
 
     /* While the server is stopped the job stays in flight and holds its region. */
-    ck_assert_int_eq(kill(server.pid, SIGSTOP), 0);
+    env_server_freeze(&server);
     ck_assert_int_eq(ops->load(store, 1, &job.descriptor, token, 0), UC_OK);
     ck_assert_int_eq(uc_store_deregister_memory(store, 3), UC_ERR_RETRY);
-    ck_assert_int_eq(kill(server.pid, SIGCONT), 0);
+    env_server_thaw(&server);
     env_expect(store, 1, UC_OK);
     ck_assert_int_eq(uc_store_deregister_memory(store, 3), UC_OK);
     ck_assert_int_eq(uc_store_deregister_memory(store, 3), UC_ERR_NOT_FOUND);
