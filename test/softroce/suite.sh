@@ -12,6 +12,11 @@ limit_s=${UCM_SUITE_LIMIT_S:-240}
 [ -n "${UCM_FABRIC_ADDRESS:-}" ] || { echo "suite.sh: UCM_FABRIC_ADDRESS is not set" >&2; exit 2; }
 export UCM_FABRIC=verbs
 cd "$1" || exit 2
+# What the integration and fault suites read (test/integration/harness.py); emulation is slow.
+export UCM_ADDRESS=$UCM_FABRIC_ADDRESS UCM_PATIENCE=${UCM_PATIENCE:-6}
+export UCM_BIN=$PWD/bin UCM_TEST_NODE=$PWD/test/ucm-test-node
+UCM_TESTS=$(cd "$here/.." && pwd)
+export UCM_TESTS PYTHONPATH=$UCM_TESTS/integration
 shift
 
 commands=("$@")
