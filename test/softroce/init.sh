@@ -6,6 +6,7 @@
 /bin/busybox mount -t proc proc /proc
 /bin/busybox mount -t sysfs sys /sys
 /bin/busybox mount -t devtmpfs dev /dev
+/bin/busybox ln -s /proc/self/fd /dev/fd
 export PATH=/bin
 /bin/busybox --install -s /bin
 
@@ -36,8 +37,10 @@ mkdir -p /dev/shm
 for path in /tmp /run /dev/shm; do
     mount -t tmpfs none "/root$path"
 done
-mkdir -p /root/tmp/results
-mount_share results /root/tmp/results cache=none 2> /dev/null
+if [ -f /job/results ]; then
+    mkdir -p /root/tmp/results
+    mount_share results /root/tmp/results cache=none
+fi
 
 count=0
 while read -r path; do

@@ -192,6 +192,9 @@ write_job()
         done
         echo "exec bash $(printf %q "$here/inside.sh") $(printf '%q ' "$@")"
     } > "$job/job.sh"
+    if [ -n "${UCM_SOFTROCE_RESULTS:-}" ]; then
+        touch "$job/results" # init mounts the share then
+    fi
     # /tmp, /run and /dev are fresh inside; a build directory there has to be carried over.
     {
         echo "$PWD"

@@ -17,12 +17,15 @@ export UCM_ADDRESS=$UCM_FABRIC_ADDRESS UCM_PATIENCE=${UCM_PATIENCE:-6}
 export UCM_BIN=$PWD/bin UCM_TEST_NODE=$PWD/test/ucm-test-node
 UCM_TESTS=$(cd "$here/.." && pwd)
 export UCM_TESTS PYTHONPATH=$UCM_TESTS/integration
+# Sanitizers intercept dlopen, after which the RUNPATH of the caller does not count.
+export LD_LIBRARY_PATH=$PWD/lib
 shift
 
 commands=("$@")
 if [ ${#commands[@]} -eq 0 ]; then
     mapfile -t commands < <(grep -vE '^(#|$)' "$here/suite.txt")
 fi
+[ ${#commands[@]} -gt 0 ] || { echo "suite.sh: nothing to run" >&2; exit 2; }
 
 log_dir=$(mktemp -d)
 trap 'rm -rf "$log_dir"' EXIT
