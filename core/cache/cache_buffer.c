@@ -66,8 +66,13 @@ set_up(struct uc_cache_buffer *buffer, const struct uc_cache_config *config,
         return status;
     }
 
-    return uc_policy_create(
+    status = uc_policy_create(
             ops, buffer->capacity, config->parameters, &buffer->clock, &buffer->policy);
+    if (status != UC_OK || uc_policy_ghost_ids(buffer->policy) == 0) {
+        return status;
+    }
+
+    return uc_ghost_create(uc_policy_ghost_ids(buffer->policy), &buffer->ghost);
 }
 
 enum uc_status
@@ -113,6 +118,7 @@ uc_cache_buffer_destroy(struct uc_cache_buffer *buffer)
         return;
     }
 
+    uc_ghost_destroy(buffer->ghost);
     uc_policy_destroy(buffer->policy);
     uc_block_map_destroy(buffer->map);
     uc_cache_scratch_fini(&buffer->scratch);
@@ -218,7 +224,8 @@ memory_bytes(const struct uc_cache_buffer *buffer)
            heap_capacity(buffer->capacity) * sizeof(buffer->heap[0]) +
            buffer->capacity * sizeof(buffer->deferred[0]) +
            uc_cache_scratch_memory_bytes(&buffer->scratch) +
-           uc_block_map_memory_bytes(buffer->map) + uc_policy_memory_bytes(buffer->policy);
+           uc_block_map_memory_bytes(buffer->map) + uc_policy_memory_bytes(buffer->policy) +
+           uc_ghost_memory_bytes(buffer->ghost);
 }
 
 struct uc_cache_stats

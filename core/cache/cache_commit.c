@@ -52,11 +52,22 @@ drop(struct uc_cache_buffer *buffer, uint32_t slot)
     return verdict;
 }
 
+/* Hints of a block that is admitted: the ghost may know more of it than its admitter. */
+static struct uc_policy_hints
+recall(struct uc_cache_buffer *buffer, struct cache_entry *entry)
+{
+    if (buffer->ghost != NULL) {
+        unsigned seen = uc_ghost_take(buffer->ghost, &entry->id);
+
+        cache_entry_set_seen(entry, seen > entry->seen ? seen : entry->seen);
+    }
+    return cache_entry_hints(entry);
+}
+
 static struct verdict
 conclude_pending(struct uc_cache_buffer *buffer, uint32_t slot, bool success, uint64_t now_ms)
 {
     struct cache_entry *entry = &buffer->entries[slot];
-    struct uc_policy_hints hints = cache_entry_hints(entry);
 
     entry->success |= success ? 1u : 0u;
     entry->refs--;
@@ -64,8 +75,12 @@ conclude_pending(struct uc_cache_buffer *buffer, uint32_t slot, bool success, ui
         return (struct verdict){.outcome = UC_CACHE_OUTCOME_WAITING};
     }
 
-    if (entry->success && uc_policy_commit_slot(buffer->policy, slot, &hints) == UC_OK) {
-        return publish(buffer, slot, now_ms);
+    if (entry->success) {
+        struct uc_policy_hints hints = recall(buffer, entry);
+
+        if (uc_policy_commit_slot(buffer->policy, slot, &hints) == UC_OK) {
+            return publish(buffer, slot, now_ms);
+        }
     }
     return drop(buffer, slot);
 }

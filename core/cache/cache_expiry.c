@@ -130,6 +130,7 @@ uc_cache_expire(struct uc_cache_buffer *buffer, uint32_t slot)
 {
     enum uc_status status;
 
+    cache_entry_remember(buffer, &buffer->entries[slot]);
     /* The mapping goes before the slot can be used by anybody else. */
     uc_cache_entry_leave(buffer, slot);
     status = uc_policy_release_slot(buffer->policy, slot);

@@ -13,6 +13,7 @@
 
 #include "core/base/block_map.h"
 #include "core/cache/cache_buffer.h"
+#include "core/cache/ghost.h"
 
 enum cache_entry_state {
     CACHE_ENTRY_NONE, /* no block in this slot: FREE or DRAINING */
@@ -79,6 +80,7 @@ struct uc_cache_buffer {
     struct uc_policy *policy;
     struct uc_block_map *map;
     struct cache_entry *entries; /* per slot */
+    struct uc_ghost *ghost;      /* NULL unless the discipline asks for one */
     size_t capacity;
     struct uc_clock clock;
     bool leaf_first;
@@ -122,6 +124,21 @@ cache_entry_hints(const struct cache_entry *entry)
     };
 
     return hints;
+}
+
+static inline void
+cache_entry_set_seen(struct cache_entry *entry, unsigned seen)
+{
+    entry->seen = seen < 2 ? seen & 1u : 2u;
+}
+
+/* A block leaves the cache: it was seen once more than before its admission or last touch. */
+static inline void
+cache_entry_remember(struct uc_cache_buffer *buffer, const struct cache_entry *entry)
+{
+    if (buffer->ghost != NULL) {
+        uc_ghost_add(buffer->ghost, &entry->id, entry->seen + 1u);
+    }
 }
 
 /* Index of the step-th block in the order that the discipline is fed. */

@@ -57,8 +57,13 @@ uc_cache_buffer_lookup(struct uc_cache_buffer *buffer, const struct uc_block_id 
 static void
 refresh(struct uc_cache_buffer *buffer, uint32_t slot)
 {
-    struct uc_policy_hints hints = cache_entry_hints(&buffer->entries[slot]);
-    enum uc_status status = uc_policy_touch_slot(buffer->policy, slot, &hints);
+    struct cache_entry *entry = &buffer->entries[slot];
+    struct uc_policy_hints hints;
+    enum uc_status status;
+
+    cache_entry_set_seen(entry, entry->seen + 1u);
+    hints = cache_entry_hints(entry);
+    status = uc_policy_touch_slot(buffer->policy, slot, &hints);
 
     assert(status == UC_OK);
     (void)status;

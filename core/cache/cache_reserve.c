@@ -174,6 +174,7 @@ place(struct uc_cache_buffer *buffer, const struct batch *batch, size_t idx)
 
     if (record->kind == CACHE_RECORD_ON_VICTIM) {
         record->victim = buffer->entries[record->slot];
+        cache_entry_remember(buffer, &record->victim);
         uc_cache_entry_leave(buffer, record->slot);
     }
     fill_entry(&buffer->entries[record->slot], batch, idx);

@@ -218,6 +218,12 @@ uc_policy_allocate(struct uc_policy *policy, size_t count, size_t size_bytes)
 }
 
 size_t
+uc_policy_ghost_ids(const struct uc_policy *policy)
+{
+    return policy->ops->ghost_ids == NULL ? 0 : policy->ops->ghost_ids(policy->discipline);
+}
+
+size_t
 uc_policy_memory_bytes(const struct uc_policy *policy)
 {
     return policy->memory_bytes;

@@ -49,6 +49,8 @@ struct uc_policy_ops {
     void (*on_slot_released)(void *state, uint32_t slot);
     /** Mandatory. Rank with uc_policy_is_evictable(); UC_SLOT_NONE if nothing is. */
     uint32_t (*select_victim_slot)(void *state);
+    /** Ids of evicted blocks to remember for the hint `seen`, asked once; optional, NULL = none. */
+    size_t (*ghost_ids)(const void *state);
     /** Feed the blocks of a batch leaf → root instead of in order. */
     bool leaf_first;
 };
@@ -107,6 +109,8 @@ UC_PRIVATE_API bool uc_policy_is_evictable(const struct uc_policy *policy, uint3
  * with free(). NULL if there is none.
  */
 UC_PRIVATE_API void *uc_policy_allocate(struct uc_policy *policy, size_t count, size_t size_bytes);
+/** How many ids of evicted blocks the discipline wants to be remembered. */
+UC_PRIVATE_API size_t uc_policy_ghost_ids(const struct uc_policy *policy);
 /** Bytes of heap that pool and discipline use. */
 UC_PRIVATE_API size_t uc_policy_memory_bytes(const struct uc_policy *policy);
 
