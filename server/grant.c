@@ -314,6 +314,7 @@ commit_good(const struct uc_grant_scope *scope, const struct uc_grant *grant, si
         const struct uc_grant_write *write = &grant->writes[scratch->indices[good]];
 
         if (write->role == UC_GRANT_NEWCOMER) {
+            uc_namespace_settle_footer(scope->ns, write->slot, write->announced_bytes);
             put_state(scope, grant, scratch->indices[good], UC_FOOTER_COMMITTED);
             scope->ns->slots[write->slot].length_bytes = write->announced_bytes;
         }

@@ -104,6 +104,19 @@ uc_namespace_put_footer(struct uc_namespace *ns, uint32_t slot, enum uc_footer_s
 }
 
 void
+uc_namespace_settle_footer(struct uc_namespace *ns, uint32_t slot, uint64_t length_bytes)
+{
+    uint8_t *bytes = footer_of(ns, slot);
+    struct uc_slot_footer footer = {0};
+
+    if (uc_slot_footer_get(bytes, &footer) == UC_OK &&
+            footer.checksum_kind != UC_CHECKSUM_UNWRITTEN && footer.length_bytes != length_bytes) {
+        uc_slot_footer_put_writer(
+                bytes + UC_FOOTER_WRITER_OFFSET, length_bytes, UC_CHECKSUM_NONE, 0);
+    }
+}
+
+void
 uc_namespace_publish_footers(struct uc_namespace *ns)
 {
     /* Pairs with the peer's access over the fabric, which follows our answer: a read-modify-write orders

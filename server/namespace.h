@@ -53,6 +53,13 @@ void uc_namespace_destroy(struct uc_namespace *ns);
 void uc_namespace_put_footer(struct uc_namespace *ns, uint32_t slot, enum uc_footer_state state,
         uint64_t generation, const struct uc_block_id *key, bool fresh);
 
+/**
+ * Before a block becomes visible: where several writers filled it, the footer may be that of one who knew
+ * only a part. Then it gets the length announced by all, without checksum. A footer that nobody wrote
+ * stays that way.
+ */
+void uc_namespace_settle_footer(struct uc_namespace *ns, uint32_t slot, uint64_t length_bytes);
+
 /** Order the footers written so far before whatever a peer does after our answer. */
 void uc_namespace_publish_footers(struct uc_namespace *ns);
 

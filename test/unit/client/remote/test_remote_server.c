@@ -109,6 +109,29 @@ START_TEST(layers_of_a_block_are_written_and_read_in_pieces)
 }
 END_TEST
 
+/* The part at offset 0 comes last, and its writer knows of no other: the block is whole all the same. */
+START_TEST(layers_written_from_the_last_to_the_first_are_read_back)
+{
+    struct uc_block_id key = env_key(1);
+    uint8_t *bytes = malloc(BLOCK_BYTES);
+    struct uc_token *token = NULL;
+    struct env_job job;
+
+    env_fill(bytes, BLOCK_BYTES, 1);
+    ck_assert_int_eq(ops->alloc(store, &key, 1, NULL, &token), UC_OK);
+    for (uint64_t offset = BLOCK_BYTES; offset > 0;) {
+        offset -= BLOCK_BYTES / 4;
+        env_job_init(&job, &key, 1, bytes + offset, offset, BLOCK_BYTES / 4);
+        ck_assert_int_eq(ops->dump(store, 1, &job.descriptor, token, 0), UC_OK);
+        env_expect(store, 1, UC_OK);
+    }
+    ck_assert_int_eq(ops->commit(store, token, NULL, true), UC_OK);
+    uc_token_destroy(token);
+    ck_assert_int_eq(env_get(store, 1, 1), UC_OK);
+    free(bytes);
+}
+END_TEST
+
 /* a range beyond the stored length fails that block and no other. */
 START_TEST(range_beyond_the_stored_length_fails_its_block_only)
 {
@@ -659,6 +682,7 @@ main(void)
     tcase_add_test(blocks, put_is_visible_after_commit_and_reads_back);
     tcase_add_test(blocks, commit_of_an_unwritten_block_is_refused);
     tcase_add_test(blocks, layers_of_a_block_are_written_and_read_in_pieces);
+    tcase_add_test(blocks, layers_written_from_the_last_to_the_first_are_read_back);
     tcase_add_test(blocks, range_beyond_the_stored_length_fails_its_block_only);
     tcase_add_test(blocks, dump_of_a_committed_block_moves_nothing);
     tcase_add_test(blocks, damaged_block_is_missing_and_revoked);
