@@ -15,7 +15,7 @@ MOMENTS = 20
 
 class KilledNode(harness.Case):
     def test_killed_in_a_put_at_random_moments(self):
-        server = self.server(block_bytes=262144, capacity_blocks=64, lease="2s")
+        server = self.server(block_bytes=262144, capacity_blocks=64, lease="3s")
         other = self.pair(server, block_bytes=262144)
         source = random.Random(11)
         written = 0
@@ -44,7 +44,7 @@ class KilledNode(harness.Case):
         self.assertEqual(stat["sessions"], 2)  # the other scheduler, and this call
 
     def test_killed_worker_leaves_the_reservation_to_its_scheduler(self):
-        server = self.server(lease="2s")
+        server = self.server(lease="3s")
         one = self.pair(server)
         request = one.request()
         token = one.scheduler.do("prepare_put", request, 0, 64)
@@ -62,7 +62,7 @@ class KilledNode(harness.Case):
 
     def test_replay_goes_on_when_a_node_is_killed(self):
         for seed in range(4):
-            server = harness.Server(self.folder, capacity_blocks=400, lease="2s")
+            server = harness.Server(self.folder, capacity_blocks=400, lease="3s")
             pids = pathlib.Path(self.folder) / f"pids-{seed}.json"
             replay = subprocess.Popen(
                 [str(BIN / "ucm-bench"), "replay", "--generate", f"{seed + 1}:400", "--nodes", "2",
