@@ -4,13 +4,15 @@
 
 #include <stdbool.h>
 
-/* Names fixed by the linker's --wrap option. */
+#include <ucm/compiler.h>
+
+/* Names fixed by the linker's --wrap option. Visible: some linkers let shared libraries refer to them. */
 void *__real_malloc(size_t size_bytes);
-void *__wrap_malloc(size_t size_bytes);
+UC_API void *__wrap_malloc(size_t size_bytes);
 void *__real_calloc(size_t count, size_t size_bytes);
-void *__wrap_calloc(size_t count, size_t size_bytes);
+UC_API void *__wrap_calloc(size_t count, size_t size_bytes);
 void *__real_realloc(void *memory, size_t size_bytes);
-void *__wrap_realloc(void *memory, size_t size_bytes);
+UC_API void *__wrap_realloc(void *memory, size_t size_bytes);
 
 /* Fakes may keep file-scope state, the product may not: a wrapped symbol takes no context. */
 static bool armed;

@@ -626,9 +626,9 @@ END_TEST
 int
 main(int argument_count, char **arguments)
 {
-    TCase *cases = tcase_create("device");
-    Suite *suite = suite_create("verbs_device");
     SRunner *runner;
+    Suite *suite;
+    TCase *cases;
     int failed;
 
     program = arguments[0];
@@ -645,6 +645,8 @@ main(int argument_count, char **arguments)
         return stream(arguments + 2);
     }
 
+    cases = tcase_create("device");
+    suite = suite_create("verbs_device");
     tcase_add_test(cases, a_read_only_endpoint_reads_and_cannot_write);
     tcase_add_test(cases, a_foreign_domain_cannot_be_reached);
     tcase_add_test(cases, a_refusal_carries_the_targets_status);
@@ -658,7 +660,7 @@ main(int argument_count, char **arguments)
 
     runner = srunner_create(suite);
     srunner_set_fork_status(runner, CK_NOFORK); /* registered memory does not survive fork */
-    srunner_run_all(runner, CK_VERBOSE);
+    srunner_run_all(runner, CK_NORMAL);
     failed = srunner_ntests_failed(runner);
     srunner_free(runner);
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
