@@ -16,6 +16,8 @@ enum option_kind {
     OPTION_TEXT,     /* const char * */
     OPTION_CHOICE,   /* const char *, one of `choices` */
     OPTION_COUNT,    /* uint64_t */
+    OPTION_COUNTS,   /* struct uc_replay_capacities */
+    OPTION_FACTOR,   /* double */
     OPTION_BYTES,    /* uint64_t, with a unit */
     OPTION_GENERATE, /* struct uc_replay_generate */
 };
@@ -39,6 +41,7 @@ struct option {
 #define MEMBER(member) offsetof(struct uc_replay_options, member)
 
 static const char *const fabric_choices[] = {"tcp", "verbs", "auto", NULL};
+static const char *const half_choices[] = {"all", "first", "second", NULL};
 
 static const struct option options_table[] = {
         {"trace", OPTION_TEXT, "FILE", NULL, 0, 0, NULL, MEMBER(trace_path),
@@ -47,14 +50,25 @@ static const struct option options_table[] = {
                 "a generated trace instead of a file (1000 requests unless given)"},
         {"limit", OPTION_COUNT, "N", "0", 0, UINT64_MAX, NULL, MEMBER(limit),
                 "replay the first N requests only; 0 = all"},
+        {"mix", OPTION_TEXT, "FILE", NULL, 0, 0, NULL, MEMBER(mix_path),
+                "merge a second trace by its times; no block in common"},
+        {"half", OPTION_CHOICE, "all|first|second", "all", 0, 0, half_choices, MEMBER(half),
+                "replay one half of the requests"},
+        {"thin", OPTION_COUNT, "N", "1", 1, UINT32_MAX, NULL, MEMBER(thin),
+                "replay every N-th request"},
+        {"time-scale", OPTION_FACTOR, "X", "1", 0, 0, NULL, MEMBER(time_scale),
+                "multiply all times, 0.001 to 1000"},
         {"nodes", OPTION_COUNT, "N", "2", 1, 256, NULL, MEMBER(nodes),
                 "inference nodes that take requests in turn"},
-        {"capacity-blocks", OPTION_COUNT, "N", "10000", 1, INT32_MAX, NULL, MEMBER(capacity_blocks),
-                "blocks that the cache holds"},
+        {"capacity-blocks", OPTION_COUNTS, "N[,N…]", "10000", 1, INT32_MAX, NULL,
+                MEMBER(capacities), "blocks that the cache holds; several give a curve"},
         {"block-bytes", OPTION_BYTES, "SIZE", "64KiB", 1, 1ull << 30, NULL, MEMBER(block_bytes),
                 "size of a block"},
-        {"policy", OPTION_TEXT, "NAME", "lru", 0, 0, NULL, MEMBER(policy),
-                "replacement policy of the cache"},
+        {"policy", OPTION_TEXT, "NAME[,NAME…]", "lru", 0, 0, NULL, MEMBER(policy),
+                "replacement policy of the cache; NAME:KEY=VALUE sets a parameter, several give a "
+                "curve"},
+        {"plot", OPTION_TEXT, "FILE.png", NULL, 0, 0, NULL, MEMBER(plot_path),
+                "draw the curve (needs gnuplot)"},
         {"simulate", OPTION_FLAG, NULL, NULL, 0, 0, NULL, MEMBER(simulate),
                 "ask the index alone: no server, no bytes"},
         {"server", OPTION_TEXT, "HOST:PORT", NULL, 0, 0, NULL, MEMBER(server),
@@ -116,6 +130,49 @@ set_number(const struct option *option, const char *text, uint64_t *target)
                 "--%s: '%s' is not a number from %" PRIu64 " to %" PRIu64 "%s", option->name, text,
                 option->min, option->max,
                 option->kind == OPTION_BYTES ? " bytes (a unit such as KiB is allowed)" : "");
+    }
+
+    *target = value;
+    return UC_OK;
+}
+
+/* Numbers separated by commas. */
+static enum uc_status
+set_counts(const struct option *option, const char *text, struct uc_replay_capacities *target)
+{
+    struct uc_replay_capacities capacities = {.count = 0};
+
+    while (text != NULL) {
+        size_t length = strcspn(text, ",");
+        char number[32] = {0};
+        enum uc_status status;
+
+        if (capacities.count == UC_REPLAY_CAPACITIES_MAX) {
+            return uc_error(UC_ERR_INVALID_PARAM, "--%s: more than %d numbers", option->name,
+                    UC_REPLAY_CAPACITIES_MAX);
+        }
+        memcpy(number, text, length < sizeof(number) ? length : sizeof(number) - 1);
+        status = set_number(option, number, &capacities.blocks[capacities.count++]);
+        if (status != UC_OK) {
+            return status;
+        }
+        text = text[length] == ',' ? text + length + 1 : NULL;
+    }
+
+    *target = capacities;
+    return UC_OK;
+}
+
+static enum uc_status
+set_factor(const struct option *option, const char *text, double *target)
+{
+    char *end;
+    double value = strtod(text, &end);
+
+    /* The negation refuses what is not a number, too. */
+    if (end == text || *end != '\0' || !(value >= 0.001 && value <= 1000)) {
+        return uc_error(UC_ERR_INVALID_PARAM, "--%s: '%s' is not a factor from 0.001 to 1000",
+                option->name, text);
     }
 
     *target = value;
@@ -194,6 +251,10 @@ set_option(const struct option *option, const char *text, struct uc_replay_optio
     case OPTION_COUNT:
     case OPTION_BYTES:
         return set_number(option, text, target);
+    case OPTION_COUNTS:
+        return set_counts(option, text, target);
+    case OPTION_FACTOR:
+        return set_factor(option, text, target);
     case OPTION_GENERATE:
         return set_generate(option, text, target);
     }
@@ -279,7 +340,21 @@ check_together(const struct uc_replay_options *options)
                 UC_ERR_INVALID_PARAM, "give one of --server, --spawn-server and --simulate");
     }
 
+    if (!options->simulate &&
+            (uc_replay_options_ask_curve(options) || strchr(options->policy, ':') != NULL)) {
+        return uc_error(UC_ERR_INVALID_PARAM,
+                "--plot, several of --policy or --capacity-blocks, and parameters of a policy go "
+                "with --simulate");
+    }
+
     return UC_OK;
+}
+
+bool
+uc_replay_options_ask_curve(const struct uc_replay_options *options)
+{
+    return options->capacities.count > 1 || strchr(options->policy, ',') != NULL ||
+           options->plot_path != NULL;
 }
 
 enum uc_status
@@ -295,6 +370,7 @@ uc_replay_options_parse(int argc, char *const argv[], struct uc_replay_options *
     if (status == UC_OK && !options.help) {
         status = check_together(&options);
     }
+    options.capacity_blocks = options.capacities.blocks[0];
     if (status == UC_OK) {
         *options_out = options;
     }

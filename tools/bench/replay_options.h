@@ -6,6 +6,7 @@
 #define UC_BENCH_REPLAY_OPTIONS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -17,17 +18,33 @@ struct uc_replay_generate {
     uint64_t requests; /* 0 = no generated trace */
 };
 
+enum {
+    UC_REPLAY_CAPACITIES_MAX = 32
+};
+
+/** A plain value. */
+struct uc_replay_capacities {
+    uint64_t blocks[UC_REPLAY_CAPACITIES_MAX];
+    size_t count;
+};
+
 /** What to replay, and how. Texts are borrowed from the command line. */
 struct uc_replay_options {
     const char *trace_path; /* NULL = generated */
     struct uc_replay_generate generate;
+    const char *mix_path; /* second trace; NULL = none */
+    const char *half;     /* all, first, second */
+    uint64_t thin;        /* every n-th request */
+    double time_scale;
     uint64_t nodes;
-    uint64_t capacity_blocks;
+    struct uc_replay_capacities capacities;
+    uint64_t capacity_blocks; /* the first of these */
     uint64_t block_bytes;
-    const char *policy;
-    const char *fabric;  /* tcp, verbs, auto */
-    const char *server;  /* host:port; NULL = spawned or simulated */
-    const char *address; /* that a spawned server listens on */
+    const char *policy;    /* in a simulation a list, see policy_spec.h */
+    const char *plot_path; /* NULL = no plot */
+    const char *fabric;    /* tcp, verbs, auto */
+    const char *server;    /* host:port; NULL = spawned or simulated */
+    const char *address;   /* that a spawned server listens on */
     const char *namespace_name;
     const char *credential;
     const char *pids_file; /* NULL = none */
@@ -48,6 +65,9 @@ struct uc_replay_options {
  */
 UC_MUST_CHECK enum uc_status uc_replay_options_parse(
         int argc, char *const argv[], struct uc_replay_options *options_out);
+
+/** @return whether they ask for a curve: several policies or capacities, or a plot. */
+bool uc_replay_options_ask_curve(const struct uc_replay_options *options);
 
 void uc_replay_options_print_help(FILE *file);
 

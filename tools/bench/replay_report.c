@@ -4,7 +4,61 @@
 
 #include <inttypes.h>
 #include <jansson.h>
+#include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
+
+static bool
+takes_half(const struct uc_replay_options *options)
+{
+    return options->half != NULL && strcmp(options->half, "all") != 0;
+}
+
+void
+uc_replay_describe_trace(const struct uc_replay_options *options, json_t *object)
+{
+    if (options->trace_path != NULL) {
+        (void)json_object_set_new(object, "trace", json_string(options->trace_path));
+    } else {
+        (void)json_object_set_new(
+                object, "generate_seed", json_integer((json_int_t)options->generate.seed));
+    }
+    if (options->mix_path != NULL) {
+        (void)json_object_set_new(object, "mix", json_string(options->mix_path));
+    }
+    if (takes_half(options)) {
+        (void)json_object_set_new(object, "half", json_string(options->half));
+    }
+    if (options->thin > 1) {
+        (void)json_object_set_new(object, "thin", json_integer((json_int_t)options->thin));
+    }
+    if (options->time_scale != 1) {
+        (void)json_object_set_new(object, "time_scale", json_real(options->time_scale));
+    }
+}
+
+void
+uc_replay_print_trace(const struct uc_replay_options *options, FILE *file)
+{
+    if (options->trace_path != NULL) {
+        (void)fprintf(file, "trace %s", options->trace_path);
+    } else {
+        (void)fprintf(file, "generated trace %" PRIu64 ":%" PRIu64, options->generate.seed,
+                options->generate.requests);
+    }
+    if (options->mix_path != NULL) {
+        (void)fprintf(file, " and %s", options->mix_path);
+    }
+    if (takes_half(options)) {
+        (void)fprintf(file, ", %s half", options->half);
+    }
+    if (options->thin > 1) {
+        (void)fprintf(file, ", one request in %" PRIu64, options->thin);
+    }
+    if (options->time_scale != 1) {
+        (void)fprintf(file, ", times %g of the original", options->time_scale);
+    }
+}
 
 static void
 print_json(
@@ -15,12 +69,7 @@ print_json(
             "capacity_blocks", (json_int_t)options->capacity_blocks, "policy", options->policy);
     json_t *latencies = json_object();
 
-    if (options->trace_path != NULL) {
-        (void)json_object_set_new(root, "trace", json_string(options->trace_path));
-    } else {
-        (void)json_object_set_new(
-                root, "generate_seed", json_integer((json_int_t)options->generate.seed));
-    }
+    uc_replay_describe_trace(options, root);
     if (!options->simulate) {
         (void)json_object_set_new(root, "fabric", json_string(options->fabric));
         (void)json_object_set_new(
@@ -86,12 +135,7 @@ print_table(
 {
     const struct uc_replay_counts *counts = &report->counts;
 
-    if (options->trace_path != NULL) {
-        (void)fprintf(file, "trace %s", options->trace_path);
-    } else {
-        (void)fprintf(file, "generated trace %" PRIu64 ":%" PRIu64, options->generate.seed,
-                options->generate.requests);
-    }
+    uc_replay_print_trace(options, file);
     (void)fprintf(file, ", %" PRIu64 " nodes, %" PRIu64 " blocks, policy %s%s\n\n", options->nodes,
             options->capacity_blocks, options->policy,
             options->simulate ? ", index alone (simulated)" : "");

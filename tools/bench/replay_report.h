@@ -12,6 +12,8 @@
 #include "net/rpc/messages.h"
 #include "tools/bench/replay_options.h"
 
+struct json_t;
+
 /* X(name, help): the struct, the table and the JSON come from here. */
 #define UC_REPLAY_COUNT_MAP(X)                                        \
     X(requests, "requests replayed")                                  \
@@ -55,6 +57,10 @@ struct uc_replay_report {
     size_t latency_count;        /* 0 in a simulation */
     struct uc_stat_reply server; /* counted by the server meanwhile; zero in a simulation */
 };
+
+/** Say which trace was replayed, in words without a line end, or as keys of an object. */
+void uc_replay_print_trace(const struct uc_replay_options *options, FILE *file);
+void uc_replay_describe_trace(const struct uc_replay_options *options, struct json_t *object);
 
 /** Print with the configuration: a table for people, or one JSON object if the options say so. */
 void uc_replay_report_print(

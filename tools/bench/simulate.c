@@ -8,6 +8,7 @@
 
 #include "core/cache/cache_buffer.h"
 #include "tools/bench/block_content.h"
+#include "tools/bench/policy_spec.h"
 
 struct simulation {
     const struct uc_trace *trace;
@@ -55,16 +56,33 @@ fini(struct simulation *simulation)
 }
 
 static enum uc_status
+create_cache(struct simulation *simulation, const struct uc_replay_options *options)
+{
+    struct uc_cache_config config = {
+            .capacity = options->capacity_blocks,
+            .clock = {.now_ms = trace_now_ms, .context = simulation},
+    };
+    const char *list = options->policy;
+    struct uc_policy_spec policy;
+    enum uc_status status = uc_policy_spec_take(&list, &policy);
+
+    if (status != UC_OK) {
+        return status;
+    }
+
+    config.policy = policy.name;
+    config.parameters = policy.parameters;
+    status = uc_cache_buffer_create(&config, &simulation->buffer);
+    uc_policy_spec_fini(&policy);
+    return status;
+}
+
+static enum uc_status
 init(struct simulation *simulation, const struct uc_trace *trace,
         const struct uc_replay_options *options)
 {
     size_t longest = longest_request(trace);
-    struct uc_cache_config config = {
-            .capacity = options->capacity_blocks,
-            .policy = options->policy,
-            .clock = {.now_ms = trace_now_ms, .context = simulation},
-    };
-    enum uc_status status = uc_cache_buffer_create(&config, &simulation->buffer);
+    enum uc_status status = create_cache(simulation, options);
 
     if (status != UC_OK) {
         return status;
