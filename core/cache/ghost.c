@@ -8,27 +8,27 @@
 #include <string.h>
 
 /*
- * Sets of one cache line, newest item first. A set has room for twice as many items as belong into it on
- * average, so that it hardly ever loses one before its time. An item carries the epoch in which it was
- * added; the ghost counts the items of each epoch, and forgets the oldest epoch when there are more than
- * it was made for. A cursor clears forgotten items long before their epoch's number comes round again.
+ * Sets of one cache line, newest item first. A set has more room than belongs into it on average, so that it
+ * hardly ever loses an item before its time. An item carries the epoch in which it was added; the ghost
+ * counts the items of each epoch, and forgets the oldest epoch when there are more than it was made for. A
+ * cursor clears forgotten items long before the number of their epoch comes round again.
  */
 enum {
     SET_WAYS = 16,
-    SET_IDS = 8, /* on average */
+    SET_IDS = 6, /* on average */
     LINE_BYTES = 64,
 
     SEEN_BITS = 2,
     EPOCH_SHIFT = SEEN_BITS,
-    EPOCH_BITS = 8,
+    EPOCH_BITS = 10,
     EPOCH_COUNT = 1 << EPOCH_BITS,
     TAG_SHIFT = EPOCH_SHIFT + EPOCH_BITS,
 
-    FULL_EPOCHS = 64, /* that the ids it was made for take, if none is taken out */
-    LIVE_EPOCHS = 128 /* remembered at most */
+    FULL_EPOCHS = 256, /* that the ids it was made for take, if none is taken out */
+    LIVE_EPOCHS = 512  /* remembered at most */
 };
 
-/* 22 bits of the hash, the epoch, times seen; 0 = none, since nothing was seen 0 times. */
+/* 20 bits of the hash, the epoch, times seen; 0 = none, since nothing was seen 0 times. */
 struct ghost_set {
     uint32_t items[SET_WAYS];
 };

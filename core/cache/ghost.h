@@ -3,7 +3,7 @@
 /**
  * @file ghost.h
  * Ghost: remembers how often blocks were seen that have left the cache, the latest ones, in order of
- * leaving. Fixed memory of 8 bytes per id, one cache line per operation, whatever ids peers choose.
+ * leaving. Fixed memory of 11 bytes per id, one cache line per operation, whatever ids peers choose.
  *
  * It knows an id by a hash: now and then a strange block is taken for a known one, which costs a wrong hint
  * and nothing else. Order matters, though: the blocks of a chain leave together and have to be forgotten
