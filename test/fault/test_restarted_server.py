@@ -24,7 +24,10 @@ class RestartedServer(harness.Case):
         self.assertEqual(caught.exception.status, "Unhealthy")
 
         second = self.server(port=self.port)
-        harness.eventually(lambda: self.works(one, 200), "reconnected", 30)
+        try:
+            harness.eventually(lambda: self.works(one, 200), "reconnected", 30)
+        except AssertionError as error:
+            raise AssertionError(f"{error}; the last outcome: {self.outcome}") from None
         other = self.pair(second)
         self.assertEqual(other.put(300, 900)[0], "Ok")  # owns most slots by now
         for job, what, first_id, count, token in ((1, "get", 0, 8, read_token),
@@ -41,12 +44,13 @@ class RestartedServer(harness.Case):
         self.assertEqual(one.hits(100, 4), "0000")
         second.quiet()
 
-    @staticmethod
-    def works(pair, first):
+    def works(self, pair, first):
         try:
-            return pair.put(first, 4)[0] == "Ok" and pair.get(first, 4)[:2] == ("Ok", "1111")
-        except NodeError:
+            self.outcome = (pair.put(first, 4), pair.get(first, 4))
+        except NodeError as error:
+            self.outcome = error
             return False
+        return self.outcome == (("Ok", "1111", 0, 0), ("Ok", "1111", 4, 0))
 
     def test_sigterm_drains_and_exits_with_0(self):
         server = self.server()

@@ -191,14 +191,16 @@ class Pair:
         return Pair._jobs
 
     def put(self, first, count, verdict=1):
-        """A whole put window; the result of the job."""
+        """A whole put window; the result of the job. What fails leaves nothing reserved."""
         request = self.request()
-        token = self.scheduler.do("prepare_put", request, first, count)
-        job = self.job()
-        self.worker.do("put", job, first, count, token)
-        result = self.worker.wait(job)
-        self.scheduler.do("complete_put", request, verdict)
-        self.scheduler.do("finish", request)
+        try:
+            token = self.scheduler.do("prepare_put", request, first, count)
+            job = self.job()
+            self.worker.do("put", job, first, count, token)
+            result = self.worker.wait(job)
+            self.scheduler.do("complete_put", request, verdict)
+        finally:
+            self.finish(request)
         return result
 
     def get(self, first, count):
@@ -211,8 +213,13 @@ class Pair:
             result = self.worker.wait(job)
             self.scheduler.do("complete_get", request)
         finally:
-            self.scheduler.do("finish", request)
+            self.finish(request)
         return result
+
+    def finish(self, request):
+        """Forget the request; the store may have an error to tell of what it concluded (R-9.2)."""
+        with contextlib.suppress(NodeError):
+            self.scheduler.do("finish", request)
 
     def hits(self, first, count):
         request = self.request()

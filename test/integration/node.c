@@ -5,7 +5,7 @@
  * on standard output, "ok …" or "error STATUS text". Blocks are named by consecutive hash ids and hold the
  * bytes that tools/bench/block_content.h derives from them.
  *
- * Usage: ucm-test-node scheduler|worker|both TOPOLOGY.yaml BLOCK_BYTES
+ * Usage: ucm-test-node scheduler|worker|both TOPOLOGY.yaml BLOCK_BYTES (UCM_TEST_LOG: its log level)
  */
 
 #include <inttypes.h>
@@ -429,6 +429,8 @@ int
 main(int argc, char **argv)
 {
     static struct node node;
+    enum uc_log_level level;
+    const char *log_level = getenv("UCM_TEST_LOG");
     char *line = NULL;
     size_t line_bytes = 0;
     enum uc_status status;
@@ -437,6 +439,9 @@ main(int argc, char **argv)
         (void)fprintf(
                 stderr, "usage: %s scheduler|worker|both TOPOLOGY.yaml BLOCK_BYTES\n", argv[0]);
         return 2;
+    }
+    if (log_level != NULL && uc_log_level_parse(log_level, &level) == UC_OK) {
+        uc_log_set_level(level);
     }
     node.block_bytes = number(argv[3]);
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
