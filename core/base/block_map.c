@@ -8,9 +8,11 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "core/base/huge_pages.h"
+
 enum {
     HASH_KEY_COUNT = 5,
-    FIND_CHUNK = 32 /* lines in flight at once */
+    FIND_CHUNK = 64 /* lines in flight at once */
 };
 
 /* slot_plus_one = 0 marks an empty bucket, so that fresh zero pages are an empty table. */
@@ -137,6 +139,7 @@ uc_block_map_create(
         goto err_free_map;
     }
 
+    uc_huge_pages_advise(map->buckets, map->bucket_count * sizeof(map->buckets[0]));
     *map_out = map;
     return UC_OK;
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/huge_pages.h"
 #include "core/cache/cache_internal.h"
 
 enum {
@@ -46,6 +47,8 @@ allocate(struct uc_cache_buffer *buffer)
         return uc_error(UC_ERR_OUT_OF_MEMORY, "cache: no memory for %zu blocks", buffer->capacity);
     }
 
+    uc_huge_pages_advise(buffer->entries, buffer->capacity * sizeof(buffer->entries[0]));
+    uc_huge_pages_advise(buffer->heap, heap_capacity(buffer->capacity) * sizeof(buffer->heap[0]));
     return uc_cache_scratch_grow(&buffer->scratch,
             buffer->capacity < SCRATCH_INITIAL ? buffer->capacity : SCRATCH_INITIAL);
 }

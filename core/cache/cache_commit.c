@@ -125,12 +125,10 @@ conclude_readmission(struct uc_cache_buffer *buffer, uint32_t slot, bool success
 }
 
 static struct verdict
-conclude(
-        struct uc_cache_buffer *buffer, const struct uc_block_id *id, bool success, uint64_t now_ms)
+conclude(struct uc_cache_buffer *buffer, uint32_t slot, bool success, uint64_t now_ms)
 {
-    uint32_t slot = uc_block_map_find(buffer->map, id);
-
-    if (slot == UC_BLOCK_MAP_NONE) {
+    /* A slot that an earlier id of the same call released has no entry any more. */
+    if (slot == UC_BLOCK_MAP_NONE || buffer->entries[slot].state == CACHE_ENTRY_NONE) {
         return (struct verdict){.status = UC_ERR_NOT_FOUND};
     }
     if (buffer->entries[slot].state == CACHE_ENTRY_PENDING) {
@@ -146,19 +144,25 @@ uc_cache_buffer_commit(struct uc_cache_buffer *buffer, const struct uc_block_id 
 {
     uint64_t now_ms = uc_clock_now_ms(&buffer->clock);
     enum uc_status status = UC_OK;
+    uint32_t slots[CACHE_CHUNK];
     size_t missing = 0;
 
-    for (size_t step = 0; step < count; step++) {
-        size_t idx = cache_feed_index(buffer, step, count);
-        struct verdict verdict = conclude(buffer, &ids[idx], success, now_ms);
+    for (size_t done = 0, chunk; done < count; done += chunk) {
+        size_t first = cache_next_chunk(buffer, done, count, &chunk);
 
-        if (outcomes_out != NULL) {
-            outcomes_out[idx] = verdict.outcome;
-        }
-        if (verdict.status == UC_ERR_NOT_FOUND) {
-            missing++;
-        } else if (verdict.status != UC_OK) {
-            status = verdict.status;
+        uc_block_map_find_many(buffer->map, ids + first, chunk, slots);
+        for (size_t step = 0; step < chunk; step++) {
+            size_t idx = cache_feed_index(buffer, step, chunk);
+            struct verdict verdict = conclude(buffer, slots[idx], success, now_ms);
+
+            if (outcomes_out != NULL) {
+                outcomes_out[first + idx] = verdict.outcome;
+            }
+            if (verdict.status == UC_ERR_NOT_FOUND) {
+                missing++;
+            } else if (verdict.status != UC_OK) {
+                status = verdict.status;
+            }
         }
     }
 

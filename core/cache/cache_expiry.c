@@ -13,7 +13,13 @@ item_is_live(const struct uc_cache_buffer *buffer, const struct cache_deadline *
 {
     const struct cache_entry *entry = &buffer->entries[item->slot];
 
-    return entry->queued && entry->deadline_ms == item->deadline_ms;
+    return entry->queued && entry->deadline_ms == cache_deadline_ms(item);
+}
+
+static bool
+is_earlier(const struct cache_deadline *left, const struct cache_deadline *right)
+{
+    return cache_deadline_ms(left) < cache_deadline_ms(right);
 }
 
 static void
@@ -21,7 +27,7 @@ sift_up(struct cache_deadline *heap, size_t at)
 {
     struct cache_deadline item = heap[at];
 
-    while (at > 0 && heap[(at - 1) / 2].deadline_ms > item.deadline_ms) {
+    while (at > 0 && is_earlier(&item, &heap[(at - 1) / 2])) {
         heap[at] = heap[(at - 1) / 2];
         at = (at - 1) / 2;
     }
@@ -36,10 +42,10 @@ sift_down(struct cache_deadline *heap, size_t count, size_t at)
     for (;;) {
         size_t child = 2 * at + 1;
 
-        if (child + 1 < count && heap[child + 1].deadline_ms < heap[child].deadline_ms) {
+        if (child + 1 < count && is_earlier(&heap[child + 1], &heap[child])) {
             child++;
         }
-        if (child >= count || heap[child].deadline_ms >= item.deadline_ms) {
+        if (child >= count || !is_earlier(&heap[child], &item)) {
             break;
         }
         heap[at] = heap[child];
@@ -74,10 +80,12 @@ rebuild(struct uc_cache_buffer *buffer)
 static void
 push(struct uc_cache_buffer *buffer, uint32_t slot)
 {
+    uint64_t deadline_ms = buffer->entries[slot].deadline_ms;
     size_t bound;
 
     buffer->heap[buffer->heap_count] = (struct cache_deadline){
-            .deadline_ms = buffer->entries[slot].deadline_ms,
+            .deadline_high = (uint32_t)(deadline_ms >> 32),
+            .deadline_low = (uint32_t)deadline_ms,
             .slot = slot,
     };
     sift_up(buffer->heap, buffer->heap_count++);
@@ -168,7 +176,7 @@ void
 uc_cache_sweep(struct uc_cache_buffer *buffer, uint64_t now_ms)
 {
     requeue_deferred(buffer);
-    while (buffer->heap_count > 0 && buffer->heap[0].deadline_ms <= now_ms) {
+    while (buffer->heap_count > 0 && cache_deadline_ms(&buffer->heap[0]) <= now_ms) {
         uint32_t slot = buffer->heap[0].slot;
         bool live = item_is_live(buffer, &buffer->heap[0]);
 

@@ -23,7 +23,8 @@ enum cache_entry_state {
 
 enum {
     CACHE_POSITION_MAX = (1 << 22) - 1, /* deeper positions are all alike */
-    CACHE_STALE_MIN = 64                /* */
+    CACHE_STALE_MIN = 64,               /* */
+    CACHE_CHUNK = 256                   /* ids that are resolved at once */
 };
 
 /* What a lookup reads comes first and, for most slots, in one cache line. */
@@ -46,10 +47,18 @@ struct cache_entry {
 
 static_assert(sizeof(struct cache_entry) == 48, "the metadata budget counts on it");
 
+/* Two per block, so in halves: 12 bytes instead of 16. */
 struct cache_deadline {
-    uint64_t deadline_ms;
+    uint32_t deadline_high;
+    uint32_t deadline_low;
     uint32_t slot;
 };
+
+static inline uint64_t
+cache_deadline_ms(const struct cache_deadline *item)
+{
+    return (uint64_t)item->deadline_high << 32 | item->deadline_low;
+}
 
 enum cache_record_kind {
     CACHE_RECORD_UNPLACED, /* newcomer without a slot */
@@ -146,6 +155,19 @@ static inline size_t
 cache_feed_index(const struct uc_cache_buffer *buffer, size_t step, size_t count)
 {
     return buffer->leaf_first ? count - 1 - step : step;
+}
+
+/*
+ * Lists are resolved in chunks that fit on the stack, in the order that the discipline is fed. @return the first
+ * index of the chunk that follows @p done ids.
+ */
+static inline size_t
+cache_next_chunk(const struct uc_cache_buffer *buffer, size_t done, size_t count, size_t *chunk_out)
+{
+    size_t left = count - done;
+
+    *chunk_out = left < CACHE_CHUNK ? left : CACHE_CHUNK;
+    return buffer->leaf_first ? left - *chunk_out : done;
 }
 
 /* cache_buffer.c */

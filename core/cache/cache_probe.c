@@ -2,13 +2,7 @@
 
 /* What reads the cache: lookup, touch, pin, unpin. None allocates; expired blocks go as they are met. */
 
-#include <string.h>
-
 #include "core/cache/cache_internal.h"
-
-enum {
-    PROBE_CHUNK = 256 /* ids resolved at once, on the stack */
-};
 
 bool
 uc_cache_probe(struct uc_cache_buffer *buffer, uint32_t slot, uint64_t now_ms)
@@ -34,7 +28,7 @@ uc_cache_probe(struct uc_cache_buffer *buffer, uint32_t slot, uint64_t now_ms)
 static size_t
 chunk_of(size_t left)
 {
-    return left < PROBE_CHUNK ? left : PROBE_CHUNK;
+    return left < CACHE_CHUNK ? left : CACHE_CHUNK;
 }
 
 void
@@ -42,9 +36,9 @@ uc_cache_buffer_lookup(struct uc_cache_buffer *buffer, const struct uc_block_id 
         uint8_t *hits_out)
 {
     uint64_t now_ms = uc_clock_now_ms(&buffer->clock);
-    uint32_t slots[PROBE_CHUNK];
+    uint32_t slots[CACHE_CHUNK];
 
-    for (size_t first = 0; first < count; first += PROBE_CHUNK) {
+    for (size_t first = 0; first < count; first += CACHE_CHUNK) {
         size_t chunk = chunk_of(count - first);
 
         uc_block_map_find_many(buffer->map, ids + first, chunk, slots);
@@ -85,19 +79,24 @@ uc_cache_buffer_touch(struct uc_cache_buffer *buffer, const struct uc_block_id *
         const struct uc_request_context *context)
 {
     uint64_t now_ms = uc_clock_now_ms(&buffer->clock);
+    uint32_t slots[CACHE_CHUNK];
     uint64_t ttl_ms = 0;
     bool has_ttl = uc_request_ttl(context, &ttl_ms);
 
-    for (size_t step = 0; step < count; step++) {
-        size_t idx = cache_feed_index(buffer, step, count);
-        uint32_t slot = uc_block_map_find(buffer->map, &ids[idx]);
+    for (size_t done = 0, chunk; done < count; done += chunk) {
+        size_t first = cache_next_chunk(buffer, done, count, &chunk);
 
-        if (!uc_cache_probe(buffer, slot, now_ms)) {
-            continue;
-        }
-        refresh(buffer, slot);
-        if (has_ttl) {
-            extend(buffer, slot, uc_time_add_ms(now_ms, ttl_ms));
+        uc_block_map_find_many(buffer->map, ids + first, chunk, slots);
+        for (size_t step = 0; step < chunk; step++) {
+            uint32_t slot = slots[cache_feed_index(buffer, step, chunk)];
+
+            if (!uc_cache_probe(buffer, slot, now_ms)) {
+                continue;
+            }
+            refresh(buffer, slot);
+            if (has_ttl) {
+                extend(buffer, slot, uc_time_add_ms(now_ms, ttl_ms));
+            }
         }
     }
 }
@@ -105,9 +104,9 @@ uc_cache_buffer_touch(struct uc_cache_buffer *buffer, const struct uc_block_id *
 void
 uc_cache_buffer_unpin(struct uc_cache_buffer *buffer, const struct uc_block_id *ids, size_t count)
 {
-    uint32_t slots[PROBE_CHUNK];
+    uint32_t slots[CACHE_CHUNK];
 
-    for (size_t first = 0; first < count; first += PROBE_CHUNK) {
+    for (size_t first = 0; first < count; first += CACHE_CHUNK) {
         size_t chunk = chunk_of(count - first);
 
         uc_block_map_find_many(buffer->map, ids + first, chunk, slots);
@@ -141,9 +140,9 @@ static enum uc_status
 pin_all(struct uc_cache_buffer *buffer, const struct uc_block_id *ids, size_t count)
 {
     uint64_t now_ms = uc_clock_now_ms(&buffer->clock);
-    uint32_t slots[PROBE_CHUNK];
+    uint32_t slots[CACHE_CHUNK];
 
-    for (size_t first = 0; first < count; first += PROBE_CHUNK) {
+    for (size_t first = 0; first < count; first += CACHE_CHUNK) {
         size_t chunk = chunk_of(count - first);
 
         uc_block_map_find_many(buffer->map, ids + first, chunk, slots);
@@ -174,10 +173,25 @@ next_epoch(struct uc_cache_buffer *buffer)
     buffer->epoch = 1;
 }
 
+static void
+hand_out(struct uc_cache_buffer *buffer, uint32_t slot, struct uc_cache_slot *slot_out)
+{
+    *slot_out = (struct uc_cache_slot){
+            .generation = uc_policy_generation(buffer->policy, slot),
+            .slot = slot,
+            .admission = UC_CACHE_READMITTED,
+    };
+    if (buffer->entries[slot].mark != buffer->epoch) {
+        buffer->entries[slot].mark = buffer->epoch;
+        refresh(buffer, slot);
+    }
+}
+
 enum uc_status
 uc_cache_buffer_pin(struct uc_cache_buffer *buffer, const struct uc_block_id *ids, size_t count,
         struct uc_cache_slot *slots_out)
 {
+    uint32_t slots[CACHE_CHUNK];
     enum uc_status status;
 
     if (count == 0) {
@@ -189,18 +203,14 @@ uc_cache_buffer_pin(struct uc_cache_buffer *buffer, const struct uc_block_id *id
     }
 
     next_epoch(buffer);
-    for (size_t step = 0; step < count; step++) {
-        size_t idx = cache_feed_index(buffer, step, count);
-        uint32_t slot = uc_block_map_find(buffer->map, &ids[idx]); /* just found: in the cache */
+    for (size_t done = 0, chunk; done < count; done += chunk) {
+        size_t first = cache_next_chunk(buffer, done, count, &chunk);
 
-        slots_out[idx] = (struct uc_cache_slot){
-                .generation = uc_policy_generation(buffer->policy, slot),
-                .slot = slot,
-                .admission = UC_CACHE_READMITTED,
-        };
-        if (buffer->entries[slot].mark != buffer->epoch) {
-            buffer->entries[slot].mark = buffer->epoch;
-            refresh(buffer, slot);
+        uc_block_map_find_many(buffer->map, ids + first, chunk, slots); /* all there: just pinned */
+        for (size_t step = 0; step < chunk; step++) {
+            size_t idx = cache_feed_index(buffer, step, chunk);
+
+            hand_out(buffer, slots[idx], &slots_out[first + idx]);
         }
     }
     return UC_OK;

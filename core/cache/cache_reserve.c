@@ -162,7 +162,8 @@ acquire(struct uc_cache_buffer *buffer, struct batch *batch, struct cache_record
 
     record->slot = slot;
     record->kind = evicted ? CACHE_RECORD_ON_VICTIM : CACHE_RECORD_ON_FREE;
-    UC_PREFETCH(&buffer->entries[slot]);
+    UC_PREFETCH(&buffer->entries[slot]); /* two lines as a rule */
+    UC_PREFETCH(&buffer->entries[slot].mark);
     return UC_OK;
 }
 

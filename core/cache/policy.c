@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "core/base/huge_pages.h"
 #include "core/cache/policy_internal.h"
 
 enum {
@@ -37,7 +38,7 @@ init_slots(struct uc_policy *policy)
     }
     policy->free_head = 0;
     atomic_init(&policy->returned, UC_SLOT_NONE);
-    atomic_init(&policy->evictable, 0);
+    atomic_init(&policy->evictable_data, 0);
     atomic_init(&policy->draining, 0);
 }
 
@@ -179,7 +180,14 @@ uc_policy_free_count(const struct uc_policy *policy)
 size_t
 uc_policy_evictable_count(const struct uc_policy *policy)
 {
-    return counter(&policy->evictable);
+    /*
+     * Signed: a data thread's begin or end is counted a moment after its word has changed. Acquire pairs with
+     * word_swap_data(): who counts a slot as evictable finds it so.
+     */
+    int64_t count =
+            policy->evictable + atomic_load_explicit(&policy->evictable_data, memory_order_acquire);
+
+    return count > 0 ? (size_t)count : 0;
 }
 
 size_t
@@ -206,12 +214,19 @@ uc_policy_is_evictable(const struct uc_policy *policy, uint32_t slot)
     return slot < policy->capacity && word_is_evictable(word_load(policy, slot));
 }
 
+void
+uc_policy_prefetch(const struct uc_policy *policy, uint32_t slot)
+{
+    UC_PREFETCH(&policy->slots[slot < policy->capacity ? slot : 0]);
+}
+
 void *
 uc_policy_allocate(struct uc_policy *policy, size_t count, size_t size_bytes)
 {
     void *memory = calloc(count, size_bytes);
 
     if (memory != NULL) {
+        uc_huge_pages_advise(memory, count * size_bytes);
         policy->memory_bytes += count * size_bytes;
     }
     return memory;

@@ -104,6 +104,8 @@ UC_PRIVATE_API size_t uc_policy_draining_count(const struct uc_policy *policy);
 UC_PRIVATE_API uint64_t uc_policy_generation(const struct uc_policy *policy, uint32_t slot);
 UC_PRIVATE_API uint32_t uc_policy_transfer_count(const struct uc_policy *policy, uint32_t slot);
 UC_PRIVATE_API bool uc_policy_is_evictable(const struct uc_policy *policy, uint32_t slot);
+/** For disciplines: start loading the state of a slot that may be a victim soon. */
+UC_PRIVATE_API void uc_policy_prefetch(const struct uc_policy *policy, uint32_t slot);
 /**
  * For disciplines, inside on_setup: zeroed memory that counts in uc_policy_memory_bytes(); release it
  * with free(). NULL if there is none.

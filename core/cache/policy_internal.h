@@ -39,9 +39,10 @@ struct uc_policy {
     size_t capacity;
     size_t occupied; /* RESERVED and COMMITTED; control thread */
     size_t memory_bytes;
-    uint32_t free_head;        /* control thread */
-    _Atomic uint32_t returned; /* stack of slots that data threads drained */
-    _Atomic int64_t evictable; /* signed: an end may be counted before the begin it follows */
+    uint32_t free_head; /* control thread */
+    int64_t evictable;  /* by transitions of the control thread; its own, so no exchange */
+    _Atomic int64_t evictable_data; /* by those of data threads; the sum is the count */
+    _Atomic uint32_t returned;      /* stack of slots that data threads drained */
     _Atomic int64_t draining;
 };
 
@@ -58,20 +59,46 @@ word_is_evictable(uint64_t word)
     return (word & (WORD_LOOSE | WORD_TRANSFERS)) == WORD_LOOSE;
 }
 
-/* Exchange the word and keep the evictable count; on failure *seen is what is there instead. */
+static inline bool
+word_exchange(struct uc_policy *policy, uint32_t slot, uint64_t *seen, uint64_t want)
+{
+    return atomic_compare_exchange_weak_explicit(
+            &policy->slots[slot].word, seen, want, memory_order_acq_rel, memory_order_acquire);
+}
+
+/* How much the evictable count changes from one word to the next. */
+static inline int64_t
+word_gain(uint64_t was, uint64_t is)
+{
+    return (int64_t)word_is_evictable(is) - (int64_t)word_is_evictable(was);
+}
+
+/* Control thread: exchange and keep the evictable count; on failure *seen is what is there instead. */
 static inline bool
 word_swap(struct uc_policy *policy, uint32_t slot, uint64_t *seen, uint64_t want)
 {
-    bool was = word_is_evictable(*seen);
-    bool is = word_is_evictable(want);
+    int64_t gain = word_gain(*seen, want);
 
-    if (!atomic_compare_exchange_weak_explicit(&policy->slots[slot].word, seen, want,
-                memory_order_acq_rel, memory_order_acquire)) {
+    if (!word_exchange(policy, slot, seen, want)) {
         return false;
     }
 
-    if (was != is) {
-        (void)atomic_fetch_add_explicit(&policy->evictable, is ? 1 : -1, memory_order_relaxed);
+    policy->evictable += gain;
+    return true;
+}
+
+/* The same for any thread. */
+static inline bool
+word_swap_data(struct uc_policy *policy, uint32_t slot, uint64_t *seen, uint64_t want)
+{
+    int64_t gain = word_gain(*seen, want);
+
+    if (!word_exchange(policy, slot, seen, want)) {
+        return false;
+    }
+
+    if (gain != 0) {
+        (void)atomic_fetch_add_explicit(&policy->evictable_data, gain, memory_order_release);
     }
     return true;
 }

@@ -1,20 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Least recently used: a doubly linked ring over slots, hot end at the back. */
+/*
+ * Least recently used: a doubly linked ring over slots, hot end at the back (R-15.18 to R-15.24).
+ *
+ * Victims lie all over memory, and each one's link must be read before the next one is known: a cache miss per
+ * victim that nothing overlaps. So every link also names the slot that was linked LRU_AHEAD later; when a slot is
+ * chosen, that one's memory starts on its way. It is a hint and may be out of date.
+ */
 
 #include <stdlib.h>
 
 #include "core/cache/policy.h"
 
+enum {
+    LRU_AHEAD = 16 /* victims between a hint and its use; power of two */
+};
+
 struct link {
     uint32_t colder;
     uint32_t hotter;
+    uint32_t ahead; /* hint */
 };
 
 struct lru {
     const struct uc_policy *policy;
     struct link *links; /* one per slot, and the head */
     uint32_t head;      /* colder = hot end, hotter = cold end */
+    uint32_t linked;    /* how many so far, for the ring below */
+    uint32_t recent[LRU_AHEAD];
 };
 
 extern const struct uc_policy_ops uc_policy_lru;
@@ -41,6 +54,9 @@ lru_setup(struct uc_policy *policy, size_t capacity, const struct uc_dict *param
     lru->policy = policy;
     lru->head = (uint32_t)capacity;
     lru->links[lru->head] = (struct link){.colder = lru->head, .hotter = lru->head};
+    for (size_t idx = 0; idx < LRU_AHEAD; idx++) {
+        lru->recent[idx] = lru->head;
+    }
     *state_out = lru;
     return UC_OK;
 }
@@ -67,8 +83,12 @@ static void
 link_hot(struct lru *lru, uint32_t slot)
 {
     uint32_t hottest = lru->links[lru->head].colder;
+    uint32_t *recent = &lru->recent[lru->linked++ % LRU_AHEAD];
 
-    lru->links[slot] = (struct link){.colder = hottest, .hotter = lru->head};
+    lru->links[*recent].ahead = slot;
+    *recent = slot;
+    lru->links[slot].colder = hottest;
+    lru->links[slot].hotter = lru->head;
     lru->links[hottest].hotter = slot;
     lru->links[lru->head].colder = slot;
 }
@@ -104,7 +124,13 @@ lru_select_victim(void *state)
         slot = lru->links[slot].hotter;
     }
 
-    return slot == lru->head ? UC_SLOT_NONE : slot;
+    if (slot == lru->head) {
+        return UC_SLOT_NONE;
+    }
+
+    UC_PREFETCH(&lru->links[lru->links[slot].ahead]);
+    uc_policy_prefetch(lru->policy, lru->links[slot].ahead);
+    return slot;
 }
 
 const struct uc_policy_ops uc_policy_lru = {

@@ -178,7 +178,7 @@ uc_policy_transfer_begin(struct uc_policy *policy, uint32_t slot, uint64_t gener
         if ((word & WORD_TRANSFERS) == WORD_TRANSFERS) {
             return UC_ERR_INVALID_PARAM;
         }
-    } while (!word_swap(policy, slot, &word, word + 1));
+    } while (!word_swap_data(policy, slot, &word, word + 1));
 
     return UC_OK;
 }
@@ -197,7 +197,7 @@ uc_policy_transfer_end(struct uc_policy *policy, uint32_t slot)
         if ((word & WORD_TRANSFERS) == 0) {
             return;
         }
-    } while (!word_swap(policy, slot, &word, word - 1));
+    } while (!word_swap_data(policy, slot, &word, word - 1));
 
     if ((word & (WORD_OPEN | WORD_TRANSFERS)) == 1) {
         uc_policy_push_returned(policy, slot); /* the last one of a DRAINING slot, R-4.13 */

@@ -41,7 +41,7 @@ enum {
 #if defined(SANITIZED) || !defined(__OPTIMIZE__)
 static const uint64_t ci_operations = 400000;
 #else
-static const uint64_t ci_operations = 10000000;
+static const uint64_t ci_operations = 6000000;
 #endif
 static const uint64_t long_factor = 20;
 
