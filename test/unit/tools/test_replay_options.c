@@ -49,6 +49,11 @@ START_TEST(defaults_are_the_documented_ones)
     ck_assert(options.checksum);
     ck_assert(!options.json);
     ck_assert_ptr_null(options.trace_path);
+    ck_assert_uint_eq(options.capacities.count, 1);
+    ck_assert_str_eq(options.half, "all");
+    ck_assert_uint_eq(options.thin, 1);
+    ck_assert_double_eq(options.time_scale, 1);
+    ck_assert(!uc_replay_options_ask_curve(&options));
 }
 END_TEST
 
@@ -79,6 +84,26 @@ START_TEST(every_option_is_taken)
 }
 END_TEST
 
+START_TEST(lists_and_plots_ask_for_a_curve)
+{
+    ck_assert_int_eq(parse("--generate 1 --simulate --policy lru,pwa:ghost=0"), UC_OK);
+    ck_assert(uc_replay_options_ask_curve(&options));
+    ck_assert_int_eq(parse("--generate 1 --simulate --plot a.png"), UC_OK);
+    ck_assert(uc_replay_options_ask_curve(&options));
+    ck_assert_int_eq(parse("--generate 1 --simulate --capacity-blocks 10,2147483647 --thin 3 "
+                           "--half second --mix b.jsonl --time-scale 0.5"),
+            UC_OK);
+    ck_assert(uc_replay_options_ask_curve(&options));
+    ck_assert_uint_eq(options.capacities.count, 2);
+    ck_assert_uint_eq(options.capacities.blocks[1], 2147483647);
+    ck_assert_uint_eq(options.capacity_blocks, 10);
+    ck_assert_uint_eq(options.thin, 3);
+    ck_assert_str_eq(options.half, "second");
+    ck_assert_str_eq(options.mix_path, "b.jsonl");
+    ck_assert_double_eq(options.time_scale, 0.5);
+}
+END_TEST
+
 /* A command line, and what its error has to name. */
 static const struct {
     const char *line;
@@ -100,6 +125,20 @@ static const struct {
         {"--trace a --simulate --nodes 2x", "--nodes"},
         {"--trace a --simulate --capacity-blocks 0", "--capacity-blocks"},
         {"--trace a --simulate --capacity-blocks 99999999999999999999", "--capacity-blocks"},
+        {"--trace a --simulate --capacity-blocks 1,", "--capacity-blocks"},
+        {"--trace a --simulate --capacity-blocks 1,,2", "--capacity-blocks"},
+        {"--trace a --simulate --capacity-blocks "
+         "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1",
+                "32"},
+        {"--trace a --spawn-server --capacity-blocks 1,2", "--simulate"},
+        {"--trace a --spawn-server --policy lru,fifo", "--simulate"},
+        {"--trace a --spawn-server --policy pwa:ghost=0", "--simulate"},
+        {"--trace a --spawn-server --plot a.png", "--simulate"},
+        {"--trace a --simulate --thin 0", "--thin"},
+        {"--trace a --simulate --half third", "all|first|second"},
+        {"--trace a --simulate --time-scale 0", "--time-scale"},
+        {"--trace a --simulate --time-scale nan", "--time-scale"},
+        {"--trace a --simulate --time-scale 2x", "--time-scale"},
         {"--trace a --simulate --block-bytes 64Kibble", "--block-bytes"},
         {"--trace a --simulate --fabric smoke", "tcp|verbs|auto"},
         {"--trace a --simulate --checksum maybe", "--checksum"},
@@ -126,7 +165,7 @@ START_TEST(help_lists_every_option)
 
     uc_replay_options_print_help(file);
     ck_assert_int_eq(fclose(file), 0);
-    ck_assert_ptr_nonnull(strstr(text, "--capacity-blocks N"));
+    ck_assert_ptr_nonnull(strstr(text, "--capacity-blocks N[,N…]"));
     ck_assert_ptr_nonnull(strstr(text, "(default 64KiB)"));
     ck_assert_ptr_nonnull(strstr(text, "--timeout-ms MS"));
     free(text);
@@ -143,6 +182,7 @@ main(void)
 
     tcase_add_test(tcase, defaults_are_the_documented_ones);
     tcase_add_test(tcase, every_option_is_taken);
+    tcase_add_test(tcase, lists_and_plots_ask_for_a_curve);
     tcase_add_loop_test(
             tcase, faults_are_named, 0, sizeof(refused_cases) / sizeof(refused_cases[0]));
     tcase_add_test(tcase, help_lists_every_option);
