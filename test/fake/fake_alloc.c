@@ -16,6 +16,7 @@ UC_API void *__wrap_realloc(void *memory, size_t size_bytes);
 
 /* Fakes may keep file-scope state, the product may not: a wrapped symbol takes no context. */
 static bool armed;
+static bool only_once;
 static size_t pass_left;
 
 static bool
@@ -25,6 +26,7 @@ fails(void)
         return false;
     }
     if (pass_left == 0) {
+        armed = !only_once;
         return true;
     }
 
@@ -54,7 +56,15 @@ void
 uc_fake_alloc_fail_after(size_t pass_count)
 {
     armed = true;
+    only_once = false;
     pass_left = pass_count;
+}
+
+void
+uc_fake_alloc_fail_once(size_t pass_count)
+{
+    uc_fake_alloc_fail_after(pass_count);
+    only_once = true;
 }
 
 void

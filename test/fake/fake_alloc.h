@@ -16,6 +16,9 @@
 /** Let @p pass_count allocations succeed and every later one fail, until reset. */
 void uc_fake_alloc_fail_after(size_t pass_count);
 
+/** Let @p pass_count allocations succeed, the next one fail, and later ones succeed again. */
+void uc_fake_alloc_fail_once(size_t pass_count);
+
 /** Back to the real allocator: call it in every teardown. */
 void uc_fake_alloc_reset(void);
 
