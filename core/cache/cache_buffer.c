@@ -37,17 +37,30 @@ choose_policy(const struct uc_cache_config *config, const struct uc_policy_ops *
     return UC_OK;
 }
 
+/* One entry more than needed was asked for: the allocator promises 16 bytes only. */
+static struct cache_entry *
+align_entries(void *memory)
+{
+    size_t skip_bytes = (size_t)(-(uintptr_t)memory % sizeof(struct cache_entry));
+
+    return (void *)((char *)memory + skip_bytes);
+}
+
 static enum uc_status
 allocate(struct uc_cache_buffer *buffer)
 {
-    buffer->entries = calloc(buffer->capacity, sizeof(buffer->entries[0]));
+    buffer->entries_memory = calloc(buffer->capacity + 1, sizeof(buffer->entries[0]));
+    buffer->holds = calloc(buffer->capacity, sizeof(buffer->holds[0]));
     buffer->heap = calloc(heap_capacity(buffer->capacity), sizeof(buffer->heap[0]));
     buffer->deferred = calloc(buffer->capacity, sizeof(buffer->deferred[0]));
-    if (buffer->entries == NULL || buffer->heap == NULL || buffer->deferred == NULL) {
+    if (buffer->entries_memory == NULL || buffer->holds == NULL || buffer->heap == NULL ||
+            buffer->deferred == NULL) {
         return uc_error(UC_ERR_OUT_OF_MEMORY, "cache: no memory for %zu blocks", buffer->capacity);
     }
 
+    buffer->entries = align_entries(buffer->entries_memory);
     uc_huge_pages_advise(buffer->entries, buffer->capacity * sizeof(buffer->entries[0]));
+    uc_huge_pages_advise(buffer->holds, buffer->capacity * sizeof(buffer->holds[0]));
     uc_huge_pages_advise(buffer->heap, heap_capacity(buffer->capacity) * sizeof(buffer->heap[0]));
     return uc_cache_scratch_grow(&buffer->scratch,
             buffer->capacity < SCRATCH_INITIAL ? buffer->capacity : SCRATCH_INITIAL);
@@ -127,7 +140,8 @@ uc_cache_buffer_destroy(struct uc_cache_buffer *buffer)
     uc_cache_scratch_fini(&buffer->scratch);
     free(buffer->deferred);
     free(buffer->heap);
-    free(buffer->entries);
+    free(buffer->holds);
+    free(buffer->entries_memory);
     free(buffer);
 }
 
@@ -156,7 +170,7 @@ uc_cache_entry_leave(struct uc_cache_buffer *buffer, uint32_t slot)
     if (entry->queued) {
         buffer->heap_live--;
     }
-    *entry = (struct cache_entry){.deferred = entry->deferred, .mark = entry->mark};
+    *entry = (struct cache_entry){.deferred = entry->deferred};
 }
 
 enum uc_status
@@ -204,7 +218,7 @@ uc_cache_buffer_peek(const struct uc_cache_buffer *buffer, const struct uc_block
     info.state = cache_entry_is_visible(entry, uc_clock_now_ms(&buffer->clock)) ? UC_CACHE_VISIBLE
                                                                                 : UC_CACHE_EXPIRED;
     info.deadline_ms = entry->deadline_ms;
-    info.pin_count = entry->reader_pins + entry->refs;
+    info.pin_count = buffer->holds[slot].reader_pins + entry->refs;
     return info;
 }
 
@@ -223,7 +237,8 @@ uc_cache_buffer_transfer_end(struct uc_cache_buffer *buffer, uint32_t slot)
 static size_t
 memory_bytes(const struct uc_cache_buffer *buffer)
 {
-    return sizeof(*buffer) + buffer->capacity * sizeof(buffer->entries[0]) +
+    return sizeof(*buffer) + (buffer->capacity + 1) * sizeof(buffer->entries[0]) +
+           buffer->capacity * sizeof(buffer->holds[0]) +
            heap_capacity(buffer->capacity) * sizeof(buffer->heap[0]) +
            buffer->capacity * sizeof(buffer->deferred[0]) +
            uc_cache_scratch_memory_bytes(&buffer->scratch) +

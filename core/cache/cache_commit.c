@@ -21,6 +21,7 @@ static struct verdict
 publish(struct uc_cache_buffer *buffer, uint32_t slot, uint64_t now_ms)
 {
     struct cache_entry *entry = &buffer->entries[slot];
+    uint64_t ttl_ms = entry->ttl_ms;
 
     entry->state = CACHE_ENTRY_COMMITTED;
     entry->success = 0;
@@ -28,7 +29,7 @@ publish(struct uc_cache_buffer *buffer, uint32_t slot, uint64_t now_ms)
     buffer->reserved--;
     buffer->blocks++;
     buffer->committed_total++;
-    uc_cache_set_deadline(buffer, slot, uc_time_add_ms(now_ms, entry->ttl_ms));
+    uc_cache_set_deadline(buffer, slot, uc_time_add_ms(now_ms, ttl_ms));
     return (struct verdict){.outcome = outcome_of(entry, now_ms)};
 }
 
@@ -93,7 +94,7 @@ revive(struct uc_cache_buffer *buffer, uint32_t slot, uint64_t now_ms)
     struct uc_policy_hints hints = cache_entry_hints(entry);
     enum uc_status status;
 
-    uc_cache_set_deadline(buffer, slot, uc_time_add_ms(now_ms, entry->ttl_ms));
+    uc_cache_set_deadline(buffer, slot, uc_time_add_ms(now_ms, buffer->holds[slot].ttl_ms));
     status = uc_policy_touch_slot(buffer->policy, slot, &hints);
     assert(status == UC_OK);
     (void)status;

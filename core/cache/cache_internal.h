@@ -27,10 +27,13 @@ enum {
     CACHE_CHUNK = 256                   /* ids that are resolved at once */
 };
 
-/* What a lookup reads comes first and, for most slots, in one cache line. */
+/* All that lookups, admission and eviction need: half a cache line, and never in two. */
 struct cache_entry {
     struct uc_block_id id;
-    uint64_t deadline_ms;   /* of a committed block; UC_TIME_NEVER_MS = none */
+    union {
+        uint64_t deadline_ms; /* committed; UC_TIME_NEVER_MS = none */
+        uint64_t ttl_ms;      /* pending: of the last admitter; UC_TIME_NEVER_MS = none */
+    };
     uint32_t position : 22; /* policy hints */
     uint32_t seen : 2;
     uint32_t partial : 1;
@@ -39,13 +42,20 @@ struct cache_entry {
     uint32_t success : 1;  /* some commit of the running references was one */
     uint32_t queued : 1;   /* the heap has an item with the present deadline */
     uint32_t deferred : 1; /* of the slot: it is in the deferred list */
+    uint32_t pinned : 1;   /* by readers, see cache_hold */
     uint32_t refs;         /* pending: references; committed: readmission references */
-    uint64_t ttl_ms;       /* of the last admitter; UC_TIME_NEVER_MS = none */
+};
+
+static_assert(sizeof(struct cache_entry) == 32, "the metadata budget counts on it");
+
+/* The rest of a committed block, needed while somebody holds it. */
+struct cache_hold {
+    uint64_t ttl_ms; /* of the last readmission; UC_TIME_NEVER_MS = none */
     uint32_t reader_pins;
     uint32_t mark; /* of the slot: the last pin call that refreshed it */
 };
 
-static_assert(sizeof(struct cache_entry) == 48, "the metadata budget counts on it");
+static_assert(sizeof(struct cache_hold) == 16, "the metadata budget counts on it");
 
 /* Two per block, so in halves: 12 bytes instead of 16. */
 struct cache_deadline {
@@ -89,6 +99,8 @@ struct uc_cache_buffer {
     struct uc_policy *policy;
     struct uc_block_map *map;
     struct cache_entry *entries; /* per slot */
+    struct cache_hold *holds;    /* per slot */
+    void *entries_memory;        /* what to free: entries are aligned in it */
     struct uc_ghost *ghost;      /* NULL unless the discipline asks for one */
     size_t capacity;
     struct uc_clock clock;
@@ -114,7 +126,7 @@ struct uc_cache_buffer {
 static inline bool
 cache_entry_is_held(const struct cache_entry *entry)
 {
-    return entry->refs > 0 || entry->reader_pins > 0;
+    return entry->refs > 0 || entry->pinned;
 }
 
 static inline bool

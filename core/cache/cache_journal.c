@@ -74,7 +74,6 @@ restore_victim(struct uc_cache_buffer *buffer, const struct cache_record *record
             buffer->policy, record->slot, generation == 1 ? UC_GENERATION_MAX : generation - 1);
     uint64_t deadline_ms = record->victim.deadline_ms;
     bool deferred = entry->deferred != 0;
-    uint32_t mark = entry->mark;
 
     if (status != UC_OK) {
         return status;
@@ -83,7 +82,6 @@ restore_victim(struct uc_cache_buffer *buffer, const struct cache_record *record
     *entry = record->victim;
     entry->queued = 0; /* its item in the heap became stale when it left */
     entry->deferred = deferred ? 1 : 0;
-    entry->mark = mark;
     uc_cache_entry_enter(buffer, record->slot);
     uc_cache_set_deadline(buffer, record->slot, deadline_ms);
     return UC_OK;
@@ -113,8 +111,10 @@ undo_known(struct uc_cache_buffer *buffer, const struct cache_record *record)
     struct cache_entry *entry = &buffer->entries[record->slot];
 
     entry->refs--;
-    entry->ttl_ms = record->old_ttl_ms;
-    if (record->kind == CACHE_RECORD_READMITTED) {
+    if (record->kind == CACHE_RECORD_JOINED) {
+        entry->ttl_ms = record->old_ttl_ms;
+    } else {
+        buffer->holds[record->slot].ttl_ms = record->old_ttl_ms;
         uc_cache_unhold(buffer, record->slot);
     }
 }

@@ -48,8 +48,12 @@ uc_cache_buffer_lookup(struct uc_cache_buffer *buffer, const struct uc_block_id 
     }
 }
 
+/*
+ * Callers that give no positions list prefixes from their beginning. So the block that leads a list is taken
+ * for the first of its chain; a wrong guess costs one sample of a statistic.
+ */
 static void
-refresh(struct uc_cache_buffer *buffer, uint32_t slot)
+refresh(struct uc_cache_buffer *buffer, uint32_t slot, bool leads)
 {
     struct cache_entry *entry = &buffer->entries[slot];
     struct uc_policy_hints hints;
@@ -57,6 +61,9 @@ refresh(struct uc_cache_buffer *buffer, uint32_t slot)
 
     cache_entry_set_seen(entry, entry->seen + 1u);
     hints = cache_entry_hints(entry);
+    if (leads && hints.position == 0) {
+        hints.position = 1;
+    }
     status = uc_policy_touch_slot(buffer->policy, slot, &hints);
 
     assert(status == UC_OK);
@@ -88,17 +95,26 @@ uc_cache_buffer_touch(struct uc_cache_buffer *buffer, const struct uc_block_id *
 
         uc_block_map_find_many(buffer->map, ids + first, chunk, slots);
         for (size_t step = 0; step < chunk; step++) {
-            uint32_t slot = slots[cache_feed_index(buffer, step, chunk)];
+            size_t idx = cache_feed_index(buffer, step, chunk);
+            uint32_t slot = slots[idx];
 
             if (!uc_cache_probe(buffer, slot, now_ms)) {
                 continue;
             }
-            refresh(buffer, slot);
+            refresh(buffer, slot, first + idx == 0);
             if (has_ttl) {
                 extend(buffer, slot, uc_time_add_ms(now_ms, ttl_ms));
             }
         }
     }
+}
+
+static void
+unpin_one(struct uc_cache_buffer *buffer, uint32_t slot)
+{
+    buffer->holds[slot].reader_pins--;
+    buffer->entries[slot].pinned = buffer->holds[slot].reader_pins > 0 ? 1 : 0;
+    uc_cache_unhold(buffer, slot);
 }
 
 void
@@ -111,9 +127,8 @@ uc_cache_buffer_unpin(struct uc_cache_buffer *buffer, const struct uc_block_id *
 
         uc_block_map_find_many(buffer->map, ids + first, chunk, slots);
         for (size_t idx = 0; idx < chunk; idx++) {
-            if (slots[idx] != UC_BLOCK_MAP_NONE && buffer->entries[slots[idx]].reader_pins > 0) {
-                buffer->entries[slots[idx]].reader_pins--;
-                uc_cache_unhold(buffer, slots[idx]);
+            if (slots[idx] != UC_BLOCK_MAP_NONE && buffer->entries[slots[idx]].pinned) {
+                unpin_one(buffer, slots[idx]);
             }
         }
     }
@@ -130,7 +145,8 @@ pin_one(struct uc_cache_buffer *buffer, uint32_t slot, size_t idx, uint64_t now_
 
     status = uc_cache_hold(buffer, slot);
     if (status == UC_OK) {
-        buffer->entries[slot].reader_pins++;
+        buffer->holds[slot].reader_pins++;
+        buffer->entries[slot].pinned = 1;
     }
     return status;
 }
@@ -168,22 +184,22 @@ next_epoch(struct uc_cache_buffer *buffer)
     }
 
     for (size_t slot = 0; slot < buffer->capacity; slot++) {
-        buffer->entries[slot].mark = 0;
+        buffer->holds[slot].mark = 0;
     }
     buffer->epoch = 1;
 }
 
 static void
-hand_out(struct uc_cache_buffer *buffer, uint32_t slot, struct uc_cache_slot *slot_out)
+hand_out(struct uc_cache_buffer *buffer, uint32_t slot, bool leads, struct uc_cache_slot *slot_out)
 {
     *slot_out = (struct uc_cache_slot){
             .generation = uc_policy_generation(buffer->policy, slot),
             .slot = slot,
             .admission = UC_CACHE_READMITTED,
     };
-    if (buffer->entries[slot].mark != buffer->epoch) {
-        buffer->entries[slot].mark = buffer->epoch;
-        refresh(buffer, slot);
+    if (buffer->holds[slot].mark != buffer->epoch) {
+        buffer->holds[slot].mark = buffer->epoch;
+        refresh(buffer, slot, leads);
     }
 }
 
@@ -210,7 +226,7 @@ uc_cache_buffer_pin(struct uc_cache_buffer *buffer, const struct uc_block_id *id
         for (size_t step = 0; step < chunk; step++) {
             size_t idx = cache_feed_index(buffer, step, chunk);
 
-            hand_out(buffer, slots[idx], &slots_out[first + idx]);
+            hand_out(buffer, slots[idx], first + idx == 0, &slots_out[first + idx]);
         }
     }
     return UC_OK;

@@ -49,24 +49,24 @@ static enum uc_status
 settle_known(struct uc_cache_buffer *buffer, const struct batch *batch, struct cache_record *record)
 {
     struct cache_entry *entry = &buffer->entries[record->slot];
-    enum cache_record_kind kind = CACHE_RECORD_JOINED;
+    bool committed = entry->state == CACHE_ENTRY_COMMITTED;
+    uint64_t *ttl_ms = committed ? &buffer->holds[record->slot].ttl_ms : &entry->ttl_ms;
 
     if (entry->refs == UINT32_MAX) {
         return uc_error(UC_ERR_INVALID_PARAM, "reserve: too many references to one block");
     }
-    if (entry->state == CACHE_ENTRY_COMMITTED) {
+    if (committed) {
         enum uc_status status = uc_cache_hold(buffer, record->slot);
 
         if (status != UC_OK) {
             return status;
         }
-        kind = CACHE_RECORD_READMITTED;
     }
 
-    record->kind = kind;
-    record->old_ttl_ms = entry->ttl_ms;
+    record->kind = committed ? CACHE_RECORD_READMITTED : CACHE_RECORD_JOINED;
+    record->old_ttl_ms = *ttl_ms;
     entry->refs++;
-    entry->ttl_ms = batch->ttl_ms;
+    *ttl_ms = batch->ttl_ms;
     return UC_OK;
 }
 
@@ -128,7 +128,7 @@ fill_entry(struct cache_entry *entry, const struct batch *batch, size_t idx)
 
     *entry = (struct cache_entry){
             .id = batch->ids[idx],
-            .deadline_ms = UC_TIME_NEVER_MS,
+            .ttl_ms = batch->ttl_ms,
             .position = hints->position < CACHE_POSITION_MAX ? hints->position & CACHE_POSITION_MAX
                                                              : CACHE_POSITION_MAX,
             .seen = hints->seen < 2 ? hints->seen & 1u : 2u,
@@ -136,8 +136,6 @@ fill_entry(struct cache_entry *entry, const struct batch *batch, size_t idx)
             .state = CACHE_ENTRY_PENDING,
             .deferred = entry->deferred,
             .refs = 1,
-            .ttl_ms = batch->ttl_ms,
-            .mark = entry->mark,
     };
 }
 
@@ -162,8 +160,7 @@ acquire(struct uc_cache_buffer *buffer, struct batch *batch, struct cache_record
 
     record->slot = slot;
     record->kind = evicted ? CACHE_RECORD_ON_VICTIM : CACHE_RECORD_ON_FREE;
-    UC_PREFETCH(&buffer->entries[slot]); /* two lines as a rule */
-    UC_PREFETCH(&buffer->entries[slot].mark);
+    UC_PREFETCH(&buffer->entries[slot]);
     return UC_OK;
 }
 
