@@ -45,7 +45,7 @@ resolve_key(char *key, const char **prefix_out)
 static enum uc_status
 unknown_key(const char *key)
 {
-    const char *names[2 * UC_SERVER_KEYS_MAX + 4];
+    const char *names[2 * UC_SERVER_KEYS_MAX + 5];
     const char *nearest;
     size_t count = uc_server_config_keys(false, names);
 
@@ -54,6 +54,7 @@ unknown_key(const char *key)
     names[count++] = "config";
     names[count++] = "check_config";
     names[count++] = "help";
+    names[count++] = "version";
     nearest = uc_field_nearest(key, names, count);
     if (nearest == NULL) {
         return uc_error(UC_ERR_INVALID_PARAM,
@@ -123,6 +124,8 @@ find_switches(
 
         if (is_key(text, "--help") || is_key(text, "-h")) {
             arguments->help = true;
+        } else if (is_key(text, "--version")) {
+            arguments->version = true;
         } else if (is_key(text, "--check-config") || is_key(text, "--check_config")) {
             arguments->check_config = true;
         } else if (strncmp(text, "--config=", strlen("--config=")) == 0) {
@@ -185,7 +188,7 @@ uc_server_arguments_parse(int count, char *const *texts, struct uc_server_argume
     if (status != UC_OK) {
         return status;
     }
-    if (arguments.help) {
+    if (arguments.help || arguments.version) {
         *arguments_out = arguments;
         return UC_OK;
     }

@@ -55,7 +55,7 @@ static const struct uc_field server_fields[] = {
                 .type = UC_FIELD_STRING,
                 .default_text = "",
                 .offset = SERVER_AT(fabric_device),
-                .help = "verbs device as NAME or NAME:PORT; empty is the first active one",
+                .help = "verbs device, NAME or NAME:PORT; empty is the one of fabric_address",
         },
         {
                 .key = "lease",
@@ -357,7 +357,7 @@ void
 uc_server_config_help(FILE *file)
 {
     (void)fprintf(file,
-            "Usage: ucm-server [--config FILE] [--check-config] [--key=value]...\n"
+            "usage: ucm-server [--config FILE] [--check-config] [--key=value]...\n"
             "\n"
             "Keeps blocks of one namespace in memory and serves them to ucm clients.\n"
             "Every key below is also a key of the YAML file; in names '-' and '_' are equal.\n"
@@ -365,6 +365,7 @@ uc_server_config_help(FILE *file)
             "  --config FILE   read this file first; the command line wins\n"
             "  --check-config  print the effective configuration and exit\n"
             "  --help          print this text\n"
+            "  --version       print the version\n"
             "\n"
             "Server:\n");
     uc_field_print_help(server_fields, SERVER_FIELD_COUNT, file);

@@ -56,6 +56,7 @@ struct uc_server_arguments {
     struct uc_server_config config;
     bool check_config;
     bool help;
+    bool version;
 };
 
 /**

@@ -103,7 +103,7 @@ main(int argc, char **argv)
     struct uc_server_arguments arguments;
     enum uc_status status = uc_server_arguments_parse(argc, argv, &arguments);
 
-    if (status == UC_OK && !arguments.help) {
+    if (status == UC_OK && !arguments.help && !arguments.version) {
         status = set_up_log(&arguments.config);
     }
     if (status != UC_OK) {
@@ -112,6 +112,8 @@ main(int argc, char **argv)
     }
     if (arguments.help) {
         uc_server_config_help(stdout);
+    } else if (arguments.version) {
+        (void)puts("ucm-server " UC_VERSION);
     } else if (arguments.check_config) {
         uc_server_config_print(&arguments.config, stdout);
     } else {

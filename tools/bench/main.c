@@ -40,7 +40,7 @@ main(int argc, char *argv[])
         return UC_BENCH_DONE;
     }
     if (strcmp(name, "--version") == 0) {
-        (void)puts("ucm-bench " UCM_VERSION);
+        (void)puts("ucm-bench " UC_VERSION);
         return UC_BENCH_DONE;
     }
     for (size_t idx = 0; idx < COMMAND_COUNT; idx++) {

@@ -139,7 +139,7 @@ take_option(struct uc_cli_options *options, int code)
         print_help(stdout);
         return UC_EXIT_OK;
     case OPTION_VERSION:
-        (void)printf("ucm %s\n", UCM_VERSION);
+        (void)printf("ucm %s\n", UC_VERSION);
         return UC_EXIT_OK;
     default:
         (void)fprintf(stderr, "ucm: see ucm --help\n");

@@ -7,10 +7,6 @@
 
 #include <ucm/store.h>
 
-#ifndef UC_VERSION
-#    define UC_VERSION "0.1.0"
-#endif
-
 enum {
     HEX_BYTES = 2 * UC_SERVER_ID_BYTES + 1,
 };
