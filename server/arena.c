@@ -206,12 +206,6 @@ uc_arena_destroy(struct uc_arena *arena)
     free(arena);
 }
 
-const struct uc_arena_layout *
-uc_arena_layout_of(const struct uc_arena *arena)
-{
-    return &arena->layout;
-}
-
 uint8_t *
 uc_arena_region(const struct uc_arena *arena, uint32_t region_idx)
 {

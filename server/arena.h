@@ -62,7 +62,6 @@ UC_MUST_CHECK enum uc_status uc_arena_create(const struct uc_arena_layout *layou
         const struct uc_namespace_config *config, struct uc_arena **arena_out);
 void uc_arena_destroy(struct uc_arena *arena);
 
-const struct uc_arena_layout *uc_arena_layout_of(const struct uc_arena *arena);
 uint8_t *uc_arena_region(const struct uc_arena *arena, uint32_t region_idx);
 uint8_t *uc_arena_slot(const struct uc_arena *arena, uint32_t slot);
 

@@ -33,12 +33,6 @@ probe(const struct uc_job_table *table, uint64_t job_id)
 }
 
 void
-uc_job_table_init(struct uc_job_table *table)
-{
-    *table = (struct uc_job_table){0};
-}
-
-void
 uc_job_table_fini(struct uc_job_table *table)
 {
     free(table->slots);

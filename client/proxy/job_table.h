@@ -23,15 +23,13 @@ struct uc_job_slot {
     bool used; /* any id is legal, so none can mean empty */
 };
 
-/** Open addressing, linear probing, removal by shifting back: no tombstones to clean up. */
+/** Open addressing, linear probing, removal by shifting back: no tombstones to clean up. Zeroed is empty. */
 struct uc_job_table {
     struct uc_job_slot *slots;
     size_t slot_count; /* 0 or a power of two */
     size_t count;
 };
 
-/** Zeroed is empty, too. */
-void uc_job_table_init(struct uc_job_table *table);
 void uc_job_table_fini(struct uc_job_table *table);
 
 /**
