@@ -11,6 +11,9 @@ enum {
     REASON_BYTES = 512,
 };
 
+/* For callers that only wait for answers: a lost connection fails the call. */
+static const struct uc_rpc_handler silent_handler = {.on_closed = NULL};
+
 static struct uc_rpc_text
 text_of(const char *text)
 {
@@ -92,8 +95,8 @@ uc_hello_connect(const struct uc_session_config *config, const struct uc_rpc_han
         return explain(config, UC_ERR_UNHEALTHY,
                 "; check that ucm-server runs there, the address in `servers`, and firewalls");
     }
-    status =
-            uc_rpc_connection_create(fd, handler, context, UC_RPC_FRAME_BYTES_DEFAULT, &connection);
+    status = uc_rpc_connection_create(fd, handler == NULL ? &silent_handler : handler, context,
+            UC_RPC_FRAME_BYTES_DEFAULT, &connection);
     if (status != UC_OK) {
         (void)close(fd);
         return status;

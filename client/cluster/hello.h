@@ -12,7 +12,7 @@
 #include "net/rpc/connection.h"
 
 /**
- * @param[in]  handler         of the new connection; borrowed for its life
+ * @param[in]  handler         of the new connection; borrowed for its life. NULL = told nothing
  * @param[out] connection_out  set on success only
  * @param[out] hello_out       likewise; plain values, no borrowed bytes
  * @retval as uc_session_probe()

@@ -5,18 +5,6 @@
 #include "client/cluster/hello.h"
 #include "net/rpc/connection.h"
 
-static void
-ignore_closed(void *context, struct uc_rpc_connection *connection, enum uc_status reason)
-{
-    (void)context;
-    (void)connection;
-    (void)reason;
-}
-
-static const struct uc_rpc_handler stat_handler = {
-        .on_closed = ignore_closed,
-};
-
 enum uc_status
 uc_server_stat(const struct uc_session_config *config, struct uc_stat_reply *stat_out)
 {
@@ -24,7 +12,7 @@ uc_server_stat(const struct uc_session_config *config, struct uc_stat_reply *sta
     struct uc_rpc_buffer params = {0};
     struct uc_rpc_view result;
     struct uc_hello_reply hello;
-    enum uc_status status = uc_hello_connect(config, &stat_handler, NULL, &connection, &hello);
+    enum uc_status status = uc_hello_connect(config, NULL, NULL, &connection, &hello);
 
     if (status != UC_OK) {
         return status;

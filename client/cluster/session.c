@@ -123,17 +123,7 @@ on_closed(void *context, struct uc_rpc_connection *connection, enum uc_status re
     lose(context, "the connection is closed");
 }
 
-/* Of a connection that is not published yet: the hello call reports the loss. */
-static void
-on_closed_early(void *context, struct uc_rpc_connection *connection, enum uc_status reason)
-{
-    (void)context;
-    (void)connection;
-    (void)reason;
-}
-
 static const struct uc_rpc_handler session_handler = {.on_closed = on_closed};
-static const struct uc_rpc_handler probe_handler = {.on_closed = on_closed_early};
 
 UC_NO_TSA static void
 on_ping_reply(void *context, enum uc_status status, struct uc_rpc_view result)
@@ -353,7 +343,7 @@ copy_config(struct uc_session *session, const struct uc_session_config *config)
         status = copy_text(session->credential, config->credential, "credential");
     }
     if (status == UC_OK) {
-        status = copy_text(session->client, config->client, "client_name");
+        status = copy_text(session->client, config->client, "client name");
     }
     if (status != UC_OK) {
         return status;
@@ -372,7 +362,7 @@ enum uc_status
 uc_session_probe(const struct uc_session_config *config, struct uc_hello_reply *hello_out)
 {
     struct uc_rpc_connection *connection = NULL;
-    enum uc_status status = uc_hello_connect(config, &probe_handler, NULL, &connection, hello_out);
+    enum uc_status status = uc_hello_connect(config, NULL, NULL, &connection, hello_out);
 
     if (status == UC_OK) {
         uc_rpc_connection_destroy(connection);

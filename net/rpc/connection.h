@@ -58,8 +58,8 @@ typedef void (*uc_rpc_reply_fn)(void *context, enum uc_status status, struct uc_
  * Take over a connected (or connecting) stream socket, TCP or unix: set it non-blocking, TCP_NODELAY.
  *
  * @param[in] fd       the connection's on success, the caller's on failure
- * @param[in] handler  borrowed for the connection's life; a client may leave on_request NULL (answers
- *                     Unsupported). Requests of methods that this build does not know are answered so,
+ * @param[in] handler  borrowed for the connection's life; a client may leave members NULL (requests
+ *                     are answered Unsupported). Requests of methods that this build does not know are answered so,
  *                     too, and never reach the handler
  * @param[in] frame_bytes_max  cap on received frames; a longer one closes the connection
  */
