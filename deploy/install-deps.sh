@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Installs the Debian packages of the lists given (default: deploy/packages.txt) that are missing.
 # Usage: deploy/install-deps.sh [LIST…]; installs as root, or through sudo.
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # From a fresh clone to two inference nodes that share prefixes through a server: installs what is missing
 # (Debian packages), builds, starts ucm-server, replays a generated request trace through two nodes of two
 # processes each, and compares the hits with the ones stored in deploy/quickstart.expected.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Checks that a machine can make: format, shell scripts, dependencies between layers, exported symbols.
 # Usage: test/lint.sh (after the release build)
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # Runs the tests. Usage: test/run.sh [--quick | --softroce | --all]
 #   --quick     release build; unit, conformance, integration and fault tests over tcp (about 3 minutes)
 #   --softroce  the fabric conformance and the integration suite over verbs on SoftRoCE
@@ -66,7 +67,7 @@ what=${1:---all}
 case $what in
 --quick | --softroce | --all) ;;
 -h | --help)
-    sed -n '2,8s/^# //p' "$0"
+    sed -n '3,8s/^# //p' "$0"
     exit 0
     ;;
 *)
