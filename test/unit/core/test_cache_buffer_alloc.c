@@ -108,18 +108,18 @@ enum {
 };
 
 /*
- * R-15.5, R-16.10: the first allocation fails, then the second, and so on until none does. The leak checker sees
- * what was not undone.
+ * R-15.5, R-16.10: the first allocation fails, then the second, and so on until none does; alone, and with all
+ * that follow. The leak checker sees what was not undone.
  */
 START_TEST(constructor_undoes_everything_whichever_allocation_fails)
 {
     const struct constructor *constructor = &constructors[_i / 2];
-    void (*fail)(size_t) = _i % 2 == 0 ? uc_fake_alloc_fail_after : uc_fake_alloc_fail_once;
+    void (*arm)(size_t) = _i % 2 == 0 ? uc_fake_alloc_fail_after : uc_fake_alloc_fail_once;
     enum uc_status status = UC_ERR_OUT_OF_MEMORY;
     size_t passed = 0;
 
     for (; status == UC_ERR_OUT_OF_MEMORY && passed < 1000; passed++) {
-        fail(passed);
+        arm(passed);
         status = constructor->make(constructor->name);
         uc_fake_alloc_reset(); /* Check's own allocations are wrapped as well */
     }
@@ -137,6 +137,7 @@ reserve_all(void)
 /* no trace whichever allocation fails, and the next batch finds a working cache. */
 START_TEST(reserve_changes_nothing_whichever_allocation_fails)
 {
+    void (*arm)(size_t) = _i == 0 ? uc_fake_alloc_fail_after : uc_fake_alloc_fail_once;
     struct uc_cache_info joined_before;
     enum uc_status status = UC_ERR_OUT_OF_MEMORY;
     size_t passed = 0;
@@ -148,7 +149,7 @@ START_TEST(reserve_changes_nothing_whichever_allocation_fails)
         struct uc_cache_stats before = stats();
         struct uc_cache_stats after;
 
-        uc_fake_alloc_fail_after(passed);
+        arm(passed);
         status = reserve_all();
         uc_fake_alloc_reset();
         if (status == UC_OK) {
@@ -202,12 +203,12 @@ main(void)
     TCase *reserve_case = tcase_create("reserve");
 
     tcase_add_checked_fixture(create, NULL, uc_fake_alloc_reset);
-    tcase_add_loop_test(
-            create, constructor_undoes_everything_whichever_allocation_fails, 0, CONSTRUCTOR_COUNT);
+    tcase_add_loop_test(create, constructor_undoes_everything_whichever_allocation_fails, 0,
+            2 * CONSTRUCTOR_COUNT);
     suite_add_tcase(suite, create);
 
     tcase_add_checked_fixture(reserve_case, setup, teardown);
-    tcase_add_test(reserve_case, reserve_changes_nothing_whichever_allocation_fails);
+    tcase_add_loop_test(reserve_case, reserve_changes_nothing_whichever_allocation_fails, 0, 2);
     tcase_add_test(reserve_case, data_path_works_without_any_allocation);
     suite_add_tcase(suite, reserve_case);
     return run_suite(suite);
