@@ -15,7 +15,10 @@ enum pwa_class {
     PWA_NEW,     /* any other never seen before */
     PWA_ONCE,    /* seen once before */
     PWA_MORE,    /* seen twice or more before */
-    PWA_CLASSES
+};
+
+enum {
+    PWA_CLASSES = PWA_MORE + 1
 };
 
 /* Values of the dictionary; documented in README.md. */

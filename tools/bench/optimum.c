@@ -6,9 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    NEVER = UINT32_MAX
-};
+#define NEVER UINT32_MAX /* no int, so no enumerator */
 
 /* A block in the cache: the farther and then the deeper goes first. Stale when its block was used again. */
 struct item {
