@@ -67,7 +67,9 @@ uc_trace_add(struct uc_trace *trace, const struct uc_trace_request *request,
         return status;
     }
 
-    memcpy(trace->hash_ids + trace->hash_id_count, hash_ids, count * sizeof(hash_ids[0]));
+    if (count > 0) {
+        memcpy(trace->hash_ids + trace->hash_id_count, hash_ids, count * sizeof(hash_ids[0]));
+    }
     trace->requests[trace->request_count] = *request;
     trace->requests[trace->request_count].first = trace->hash_id_count;
     trace->requests[trace->request_count].count = count;

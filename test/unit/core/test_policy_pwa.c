@@ -238,6 +238,32 @@ START_TEST(pinned_block_counts_as_seen)
 }
 END_TEST
 
+/*
+ * Without positions the block that leads a list counts as the first of its chain: hits at 1 s on A alone do
+ * not make D stale, those on B behind it do.
+ */
+START_TEST(block_that_leads_a_list_moves_no_median)
+{
+    const char *list = _i == 0 ? "A" : "AB";
+    const char *want = _i == 0 ? "N" : "D";
+
+    make_cache_with(4, uc_policy_find("pwa"));
+    (void)admit("ABD", NO_TTL);
+    for (uint64_t time_s = 1; time_s <= 5000; time_s++) {
+        now_ms = time_s * SECOND_MS;
+        ck_assert_int_eq(pin(list), UC_OK);
+        unpin(list);
+    }
+    touch("D", NO_TTL);
+    touch("D", NO_TTL); /* seen twice: goes last, unless it is stale */
+    now_ms += 61 * SECOND_MS;
+    touch("A", NO_TTL);
+    touch("B", NO_TTL);
+    (void)admit("N", NO_TTL);
+    ck_assert_str_eq(admit("X", NO_TTL), want);
+}
+END_TEST
+
 /* Leaf before root: of a chain admitted in one batch the deepest goes first. */
 START_TEST(chain_is_shortened_from_its_end)
 {
@@ -330,6 +356,7 @@ main(void)
     tcase_add_test(tcase, cache_remembers_blocks_that_left);
     tcase_add_test(tcase, expired_block_is_remembered_too);
     tcase_add_test(tcase, pinned_block_counts_as_seen);
+    tcase_add_loop_test(tcase, block_that_leads_a_list_moves_no_median, 0, 2);
     tcase_add_test(tcase, chain_is_shortened_from_its_end);
     tcase_add_test(tcase, ghost_counts_in_the_memory_of_the_cache);
     tcase_add_loop_test(
