@@ -13,10 +13,10 @@
 #include <ucm/dict.h>
 #include <ucm/log.h>
 
-#include "client/cluster/server_stat.h"
 #include "tools/bench/block_writers.h"
 #include "tools/bench/replay_group.h"
 #include "tools/bench/spawn_server.h"
+#include "tools/common/target.h"
 
 enum {
     ADDRESS_BYTES = 320,
@@ -36,58 +36,49 @@ struct replay {
     struct uc_replay_report report;
 };
 
-static const char *
-credential(const struct uc_replay_options *options)
+static struct uc_target
+target_of(const struct replay *replay)
 {
-    return options->credential == NULL ? "" : options->credential;
+    return (struct uc_target){
+            .server = replay->server,
+            .name_space = replay->options->namespace_name,
+            .credential = replay->options->credential,
+            .fabric = replay->options->fabric,
+            .client = "ucm-bench",
+    };
 }
 
-/* {type: store, store: remote, config: {…}}: the same in every process of a node. */
+/* The same in every process of a node. */
 static enum uc_status
 make_topology(const struct replay *replay, struct uc_dict **topology_out)
 {
     const struct uc_replay_options *options = replay->options;
-    struct uc_dict *topology = NULL;
+    struct uc_target target = target_of(replay);
     struct uc_dict *config = NULL;
-    bool good = uc_dict_create(&topology) == UC_OK && uc_dict_create(&config) == UC_OK &&
-                uc_dict_append_string(config, "servers", replay->server) == UC_OK &&
-                uc_dict_set_string(config, "namespace", options->namespace_name) == UC_OK &&
-                uc_dict_set_string(config, "credential", credential(options)) == UC_OK &&
-                uc_dict_set_string(config, "fabric", options->fabric) == UC_OK &&
-                uc_dict_set_bool(config, "checksum", options->checksum) == UC_OK &&
-                uc_dict_set_int(config, "block_bytes", (int64_t)options->block_bytes) == UC_OK &&
-                uc_dict_set_int(config, "timeout_ms", (int64_t)options->timeout_ms) == UC_OK &&
-                uc_dict_set_string(topology, "type", "store") == UC_OK &&
-                uc_dict_set_string(topology, "store", "remote") == UC_OK &&
-                uc_dict_set_dict(topology, "config", config) == UC_OK;
+    enum uc_status status = uc_dict_create(&config);
 
-    uc_dict_destroy(config);
-    if (!good) {
-        uc_dict_destroy(topology);
-        return UC_ERR_OUT_OF_MEMORY;
+    if (status == UC_OK) {
+        status = uc_dict_set_bool(config, "checksum", options->checksum);
     }
-
-    *topology_out = topology;
-    return UC_OK;
+    if (status == UC_OK) {
+        status = uc_dict_set_int(config, "block_bytes", (int64_t)options->block_bytes);
+    }
+    if (status == UC_OK) {
+        status = uc_dict_set_int(config, "timeout_ms", (int64_t)options->timeout_ms);
+    }
+    if (status == UC_OK) {
+        status = uc_target_topology(&target, config, topology_out);
+    }
+    uc_dict_destroy(config);
+    return status;
 }
 
 static enum uc_status
 read_stat(const struct replay *replay, struct uc_stat_reply *stat_out)
 {
-    struct uc_server_address address;
-    struct uc_session_config config = {
-            .server = &address,
-            .name_space = replay->options->namespace_name,
-            .credential = credential(replay->options),
-            .client = "ucm-bench",
-            .access = UC_ACCESS_RO,
-            .connect_timeout_ms = STAT_TIMEOUT_MS,
-            .rpc_timeout_ms = STAT_TIMEOUT_MS,
-            .clock = uc_clock_monotonic(),
-    };
-    enum uc_status status = uc_server_address_parse(replay->server, &address);
+    struct uc_target target = target_of(replay);
 
-    return status == UC_OK ? uc_server_stat(&config, stat_out) : status;
+    return uc_target_stat(&target, STAT_TIMEOUT_MS, stat_out);
 }
 
 static enum uc_status

@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/common/stat_json.h"
+
 static bool
 takes_half(const struct uc_replay_options *options)
 {
@@ -92,13 +94,7 @@ print_json(
     (void)json_object_set_new(root, "latency_us", latencies);
 
     if (!options->simulate) {
-        json_t *server = json_object();
-
-#define SET_STAT_(field) \
-    (void)json_object_set_new(server, #field, json_integer((json_int_t)report->server.field));
-        UC_STAT_MAP(SET_STAT_)
-#undef SET_STAT_
-        (void)json_object_set_new(root, "server", server);
+        (void)json_object_set_new(root, "server", uc_stat_json(&report->server));
     }
 
     (void)json_dumpf(root, file, JSON_INDENT(2) | JSON_REAL_PRECISION(6));

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "tools/common/stat_json.h"
 #include "tools/ucm/command.h"
 #include "tools/ucm/link.h"
 
@@ -12,7 +13,6 @@ enum uc_exit
 uc_command_stat(const struct uc_cli_options *options, char **arguments)
 {
     struct uc_stat_reply stat;
-    json_t *object;
     enum uc_status status = uc_link_stat(options, &stat);
 
     (void)arguments;
@@ -26,11 +26,6 @@ uc_command_stat(const struct uc_cli_options *options, char **arguments)
         return UC_EXIT_OK;
     }
 
-    object = json_object();
-#define SET_FIELD(field) \
-    (void)json_object_set_new(object, #field, json_integer((json_int_t)stat.field));
-    UC_STAT_MAP(SET_FIELD)
-#undef SET_FIELD
-    uc_cli_print_json(object);
+    uc_cli_print_json(uc_stat_json(&stat));
     return UC_EXIT_OK;
 }

@@ -4,67 +4,47 @@
 
 #include <ucm/log.h>
 
-#include "client/cluster/server_stat.h"
-#include "client/cluster/session.h"
+#include "tools/common/target.h"
 
-static enum uc_status
-make_session_config(const struct uc_cli_options *options, struct uc_server_address *address,
-        struct uc_session_config *config_out)
+static struct uc_target
+target_of(const struct uc_cli_options *options)
 {
-    enum uc_status status = uc_server_address_parse(options->server, address);
-
-    if (status != UC_OK) {
-        return status;
-    }
-
-    *config_out = (struct uc_session_config){
-            .server = address,
+    return (struct uc_target){
+            .server = options->server,
             .name_space = options->name_space,
             .credential = options->credential,
+            .fabric = options->fabric,
             .client = "ucm",
-            .access = UC_ACCESS_RO,
-            .connect_timeout_ms = options->timeout_ms,
-            .rpc_timeout_ms = options->timeout_ms,
-            .clock = uc_clock_monotonic(),
     };
-    return UC_OK;
 }
 
-/* {type: store, store: remote, config: {…}} */
 static enum uc_status
 make_topology(const struct uc_cli_options *options, struct uc_dict **topology_out)
 {
-    struct uc_dict *topology = NULL;
+    struct uc_target target = target_of(options);
     struct uc_dict *config = NULL;
-    bool good = uc_dict_create(&topology) == UC_OK && uc_dict_create(&config) == UC_OK &&
-                uc_dict_append_string(config, "servers", options->server) == UC_OK &&
-                uc_dict_set_string(config, "namespace", options->name_space) == UC_OK &&
-                uc_dict_set_string(config, "credential", options->credential) == UC_OK &&
-                uc_dict_set_string(config, "fabric", options->fabric) == UC_OK &&
-                uc_dict_set_int(config, "timeout_ms", (int64_t)options->timeout_ms) == UC_OK &&
-                uc_dict_set_string(topology, "type", "store") == UC_OK &&
-                uc_dict_set_string(topology, "store", "remote") == UC_OK &&
-                uc_dict_set_dict(topology, "config", config) == UC_OK;
+    enum uc_status status = uc_dict_create(&config);
 
-    uc_dict_destroy(config);
-    if (!good) {
-        uc_dict_destroy(topology);
-        return UC_ERR_OUT_OF_MEMORY;
+    if (status == UC_OK) {
+        status = uc_dict_set_int(config, "timeout_ms", (int64_t)options->timeout_ms);
     }
-
-    *topology_out = topology;
-    return UC_OK;
+    if (status == UC_OK) {
+        status = uc_target_topology(&target, config, topology_out);
+    }
+    uc_dict_destroy(config);
+    return status;
 }
 
 enum uc_status
 uc_link_open(struct uc_link *link, const struct uc_cli_options *options)
 {
     struct uc_request_context context = uc_request_context_init(UC_LINK_REQUEST);
+    struct uc_target target = target_of(options);
     struct uc_session_config config;
     struct uc_server_address address;
     struct uc_hello_reply hello;
     struct uc_dict *topology;
-    enum uc_status status = make_session_config(options, &address, &config);
+    enum uc_status status = uc_target_session(&target, options->timeout_ms, &address, &config);
 
     if (status == UC_OK) {
         status = uc_session_probe(&config, &hello);
@@ -142,9 +122,7 @@ uc_link_move(
 enum uc_status
 uc_link_stat(const struct uc_cli_options *options, struct uc_stat_reply *stat_out)
 {
-    struct uc_session_config config;
-    struct uc_server_address address;
-    enum uc_status status = make_session_config(options, &address, &config);
+    struct uc_target target = target_of(options);
 
-    return status == UC_OK ? uc_server_stat(&config, stat_out) : status;
+    return uc_target_stat(&target, options->timeout_ms, stat_out);
 }
