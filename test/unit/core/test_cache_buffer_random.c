@@ -537,6 +537,7 @@ START_TEST(engine_and_naive_model_agree_for_ever)
     random_state = 0x9e3779b97f4a7c15ull + (uint64_t)_i;
     memset(model, 0, sizeof(model)); /* cases may share a process (CK_FORK=no) */
     memset(transfers, 0, sizeof(transfers));
+    memset(ordered, 0, sizeof(ordered));
     lru = uc_policy_find("lru");
     make_cache_with(CAPACITY, &watched);
     for (size_t step = 0; step < STEPS; step++) {
