@@ -67,6 +67,17 @@ class Replay(harness.Case):
                 self.assertEqual(got[name], want[name], f"{name} at {capacity}")
             self.assertGreater(got["prefix_hits"], 0)
 
+    def test_every_policy_over_processes(self):
+        for policy in ("clock", "fifo", "pwa"):
+            arguments = ["--generate", "7:150", "--policy", policy]
+            want = self.replay(*arguments, "--simulate", capacity=300)
+            got = self.over_processes(*arguments, capacity=300)
+            self.assertGreater(got["prefix_hits"], 0)
+            self.assertGreater(got["evicted_blocks"], 0)
+            if policy != "pwa":  # which knows the trace's times and partial blocks in a simulation only
+                for name in NAMES:
+                    self.assertEqual(got[name], want[name], f"{name} with {policy}")
+
     def test_report_has_latencies_of_every_step(self):
         report = self.over_processes("--generate", "7:60", capacity=200)
         for step in ("lookup", "pin", "read", "alloc", "write", "commit"):

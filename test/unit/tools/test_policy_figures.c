@@ -148,7 +148,7 @@ START_TEST(pwa_stays_near_lru_on_derived_traces)
             .thin = derived[_i].thin,
             .time_scale = derived[_i].time_scale,
             .policy = "lru,pwa",
-            .capacities = {.blocks = {1000, 2500, 10000, 35000}, .count = 4}};
+            .capacities = {.blocks = {1000, 2500, 10000}, .count = 3}};
 
     if (!have_traces()) {
         return;
