@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The main job: two nodes, four processes, share the prefixes of a request trace; every byte is checked."""
 
+import glob
 import json
+import pathlib
 
 import harness
 from harness import ADDRESS, FABRIC, run, trace
@@ -18,6 +20,12 @@ NAMES = ("block_refs", "prefix_hits", "cross_node_hits", "written_blocks", "pres
          "evicted_blocks")
 
 
+def packets_sent():
+    """Packets that RDMA devices of this machine have sent; None where they do not count them."""
+    counters = glob.glob("/sys/class/infiniband/*/ports/*/hw_counters/sent_pkts")
+    return sum(int(pathlib.Path(path).read_text()) for path in counters) if counters else None
+
+
 class Replay(harness.Case):
     def replay(self, *arguments, nodes=2, block_bytes=4096, capacity=10000, timeout=900):
         result = run("ucm-bench", "replay", "--nodes", nodes, "--block-bytes", block_bytes,
@@ -26,8 +34,13 @@ class Replay(harness.Case):
         return json.loads(result.stdout)
 
     def over_processes(self, *arguments, **options):
+        before = packets_sent()
         report = self.replay("--spawn-server", "--address", ADDRESS, "--fabric", FABRIC, *arguments,
                              **options)
+        if FABRIC == "verbs" and before is not None:
+            # The device carried every block: at least a packet each.
+            self.assertGreater(packets_sent() - before,
+                               report["prefix_hits"] + report["written_blocks"])
         self.assertEqual((report["mismatches"], report["errors"], report["failed_reads"]), (0, 0, 0))
         self.assertEqual(report["verified_bytes"],
                          report["prefix_hits"] * options.get("block_bytes", 4096))
@@ -77,6 +90,33 @@ class Replay(harness.Case):
             if policy != "pwa":  # which knows the trace's times and partial blocks in a simulation only
                 for name in NAMES:
                     self.assertEqual(got[name], want[name], f"{name} with {policy}")
+
+    def flipped(self, checksum, requests):
+        """Replay a trace, flip a byte of one of its blocks in the server's memory, replay it again."""
+        server = self.server(block_bytes=4096, capacity_blocks=100, debug_calls="true")
+        path = pathlib.Path(self.folder) / "trace.jsonl"
+        line = json.dumps({"timestamp": 0, "input_length": 4096, "output_length": 1,
+                           "hash_ids": list(range(8))})
+        path.write_text("\n".join([line] * requests) + "\n")
+        arguments = ["--trace", path, "--server", server.address, "--fabric", FABRIC, "--checksum",
+                     checksum]
+        self.replay(*arguments)
+        harness.flip(server, self.pair(server), 3, 1234)
+        again = run("ucm-bench", "replay", "--nodes", 2, "--block-bytes", 4096, "--json", *arguments)
+        return again.returncode, json.loads(again.stdout)
+
+    def test_flipped_byte_fails_exactly_one_block_and_the_replay_goes_on(self):
+        code, report = self.flipped("on", 6)
+        self.assertEqual(code, 0)
+        self.assertEqual((report["failed_reads"], report["mismatches"], report["errors"]), (1, 0, 0))
+        self.assertEqual(report["requests"], 6)
+        self.assertEqual(report["server"]["revoked_blocks_total"], 1)
+        self.assertEqual(report["written_blocks"], 1)  # computed again, then found by the others
+
+    def test_flipped_byte_is_counted_as_a_mismatch_without_checksums(self):
+        code, report = self.flipped("off", 1)
+        self.assertEqual(code, 1)  # wrong bytes are a failure of the run
+        self.assertEqual((report["failed_reads"], report["mismatches"], report["errors"]), (0, 1, 0))
 
     def test_report_has_latencies_of_every_step(self):
         report = self.over_processes("--generate", "7:60", capacity=200)
