@@ -42,7 +42,7 @@ quick() {
 }
 
 lint() {
-    say "style, headers, exports"
+    say "style, layers, exports"
     test/lint.sh
 }
 
