@@ -377,6 +377,18 @@ uc_replay_options_parse(int argc, char *const argv[], struct uc_replay_options *
     return status;
 }
 
+/* Bytes that take no column of their own: what UTF-8 adds to a character. */
+static int
+hidden_bytes(const char *text)
+{
+    int count = 0;
+
+    for (; *text != '\0'; text++) {
+        count += ((unsigned char)*text & 0xc0) == 0x80 ? 1 : 0;
+    }
+    return count;
+}
+
 void
 uc_replay_options_print_help(FILE *file)
 {
@@ -393,7 +405,7 @@ uc_replay_options_print_help(FILE *file)
         (void)snprintf(usage, sizeof(usage), "--%s%s%s", option->name,
                 option->value_text == NULL ? "" : " ",
                 option->value_text == NULL ? "" : option->value_text);
-        (void)fprintf(file, "  %-28s %s", usage, option->help);
+        (void)fprintf(file, "  %-*s %s", 28 + hidden_bytes(usage), usage, option->help);
         if (option->default_text != NULL) {
             (void)fprintf(file, " (default %s)", option->default_text);
         }
