@@ -12,6 +12,7 @@
 #include <ucm/clock.h>
 #include <ucm/log.h>
 
+#include "core/base/standard_streams.h"
 #include "server/config.h"
 #include "server/ready.h"
 #include "server/server.h"
@@ -73,11 +74,12 @@ serve(const struct uc_server_config *config)
     struct uc_clock clock = uc_clock_monotonic();
     struct uc_server *server = NULL;
     int signal_fd = -1;
-    enum uc_status status;
+    enum uc_status status = uc_ready_clear(config->ready_file);
 
-    uc_ready_clear(config->ready_file);
     /* Making the memory takes a while: until it is there a signal simply ends the process. */
-    status = uc_server_create(config, &clock, &server);
+    if (status == UC_OK) {
+        status = uc_server_create(config, &clock, &server);
+    }
     if (status == UC_OK) {
         status = open_signals(&signal_fd);
     }
@@ -97,8 +99,9 @@ serve(const struct uc_server_config *config)
     return status;
 }
 
-int
-main(int argc, char **argv)
+/* @return an exit status */
+static int
+run(int argc, char **argv)
 {
     struct uc_server_arguments arguments;
     enum uc_status status = uc_server_arguments_parse(argc, argv, &arguments);
@@ -124,4 +127,22 @@ main(int argc, char **argv)
 
     uc_server_config_fini(&arguments.config);
     return status == UC_OK ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+int
+main(int argc, char **argv)
+{
+    int code;
+
+    if (uc_standard_streams_hold() != UC_OK) {
+        (void)fprintf(stderr, "ucm-server: %s\n", uc_last_error());
+        return EXIT_FAILURE;
+    }
+
+    code = run(argc, argv);
+    if (uc_standard_streams_finish() != UC_OK && code == EXIT_SUCCESS) {
+        (void)fprintf(stderr, "ucm-server: %s\n", uc_last_error());
+        code = EXIT_FAILURE;
+    }
+    return code;
 }

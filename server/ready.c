@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <ucm/log.h>
@@ -80,10 +81,21 @@ uc_ready_write(const char *path, const struct uc_server *server)
     return write_file(path, line);
 }
 
-void
+enum uc_status
 uc_ready_clear(const char *path)
 {
-    if (path[0] != '\0' && strcmp(path, "-") != 0) {
-        (void)unlink(path);
+    struct stat found;
+
+    if (path[0] == '\0' || strcmp(path, "-") == 0 || lstat(path, &found) != 0) {
+        return UC_OK;
     }
+    if (!S_ISREG(found.st_mode)) {
+        return uc_error(UC_ERR_INVALID_PARAM,
+                "ready_file: %s is there and is no regular file; name another path, or - for standard "
+                "output",
+                path);
+    }
+
+    (void)unlink(path);
+    return UC_OK;
 }

@@ -16,7 +16,11 @@
  */
 UC_MUST_CHECK enum uc_status uc_ready_write(const char *path, const struct uc_server *server);
 
-/** Remove what an earlier run left at @p path, so that nobody trusts it. */
-void uc_ready_clear(const char *path);
+/**
+ * Remove the file that an earlier run left at @p path, so that nobody trusts it.
+ *
+ * @retval UC_ERR_INVALID_PARAM  something else is there, which we would replace: a device, a link, a directory
+ */
+UC_MUST_CHECK enum uc_status uc_ready_clear(const char *path);
 
 #endif /* UC_SERVER_READY_H */

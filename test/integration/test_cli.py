@@ -5,9 +5,10 @@ import hashlib
 import json
 import os
 import pathlib
+import subprocess
 
 import harness
-from harness import BLOCK, FABRIC, run
+from harness import BIN, BLOCK, FABRIC, run
 
 
 class Cli(harness.Case):
@@ -76,6 +77,26 @@ class Cli(harness.Case):
         for arguments in ((), ("nosuch",), ("put", "k"), ("--nosuch",), ("--timeout=1 parsec", "stat")):
             self.assertEqual(self.ucm(*arguments).returncode, 2, arguments)
         self.assertIn("did you mean 'stat'", self.ucm("stta").stderr)
+
+    def test_output_that_does_not_arrive_is_a_failure(self):
+        """A full disk, or a standard output that was closed: never exit code 0."""
+        self.assertEqual(self.ucm("put", "k", self.file("s", b"x")).returncode, 0)
+        for words in (["stat"], ["--json", "stat"], ["--help"], ["get", "k", "-"]):
+            command = [str(BIN / "ucm"), "--server", self.one.address, "--fabric", FABRIC, *words]
+            with open("/dev/full", "wb") as full:
+                code = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
+            self.assertEqual(code.returncode, 1, words)
+            self.assertIn(b"standard output" if words[0] != "get" else b"cannot write", code.stderr)
+            code = subprocess.run(command, stderr=subprocess.PIPE, check=False,
+                                  preexec_fn=lambda: os.close(1))
+            self.assertEqual(code.returncode, 1, words)
+
+    def test_closed_standard_input_is_no_socket(self):
+        code = subprocess.run(
+            [str(BIN / "ucm"), "--server", self.one.address, "--fabric", FABRIC, "put", "k", "-"],
+            stderr=subprocess.PIPE, check=False, preexec_fn=lambda: os.close(0))
+        self.assertEqual(code.returncode, 1)
+        self.assertIn(b"Bad file descriptor", code.stderr)
 
     def test_unreachable_server_is_named(self):
         port = harness.free_port()

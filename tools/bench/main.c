@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/standard_streams.h"
 #include "tools/bench/command.h"
 
 static const struct uc_bench_command commands[] = {
@@ -26,8 +27,8 @@ print_help(FILE *file)
     (void)fputs("\nucm-bench COMMAND --help lists the options of a command.\n", file);
 }
 
-int
-main(int argc, char *argv[])
+static int
+run(int argc, char *argv[])
 {
     const char *name = argc > 1 ? argv[1] : NULL;
 
@@ -51,4 +52,22 @@ main(int argc, char *argv[])
 
     (void)fprintf(stderr, "ucm-bench: unknown command '%s'; see ucm-bench --help\n", name);
     return UC_BENCH_USAGE;
+}
+
+int
+main(int argc, char *argv[])
+{
+    int code;
+
+    if (uc_standard_streams_hold() != UC_OK) {
+        (void)fprintf(stderr, "ucm-bench: %s\n", uc_last_error());
+        return UC_BENCH_FAILED;
+    }
+
+    code = run(argc, argv);
+    if (uc_standard_streams_finish() != UC_OK && code == UC_BENCH_DONE) {
+        (void)fprintf(stderr, "ucm-bench: %s\n", uc_last_error());
+        code = UC_BENCH_FAILED;
+    }
+    return code;
 }

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -142,9 +143,14 @@ uc_replay_group_write_pids(const struct uc_replay_group *group, const char *path
 {
     char temporary[4096];
     json_t *nodes = json_array();
+    struct stat found;
     json_t *object;
     int failed;
 
+    if (lstat(path, &found) == 0 && !S_ISREG(found.st_mode)) {
+        json_decref(nodes);
+        return uc_error(UC_ERR_INVALID_PARAM, "%s is there and is no regular file", path);
+    }
     for (size_t idx = 0; idx < group->node_count; idx++) {
         (void)json_array_append_new(
                 nodes, json_pack("{s:i, s:i}", "scheduler", (int)group->nodes[idx].scheduler_pid,

@@ -10,6 +10,7 @@
 
 #include <ucm/log.h>
 
+#include "core/base/standard_streams.h"
 #include "core/config/fields.h"
 #include "tools/ucm/command.h"
 
@@ -174,8 +175,8 @@ run_command(const struct uc_cli_options *options, char **words, int word_count)
     return UC_EXIT_USAGE;
 }
 
-int
-main(int argc, char **argv)
+static int
+run(int argc, char **argv)
 {
     struct uc_cli_options options = {
             .server = environment_or("UCM_SERVER", "127.0.0.1:7470"),
@@ -200,4 +201,22 @@ main(int argc, char **argv)
     }
 
     return run_command(&options, argv + optind, argc - optind);
+}
+
+int
+main(int argc, char **argv)
+{
+    int code;
+
+    if (uc_standard_streams_hold() != UC_OK) {
+        (void)fprintf(stderr, "ucm: %s\n", uc_last_error());
+        return UC_EXIT_FAILED;
+    }
+
+    code = run(argc, argv);
+    if (uc_standard_streams_finish() != UC_OK && code == UC_EXIT_OK) {
+        (void)fprintf(stderr, "ucm: %s\n", uc_last_error());
+        code = UC_EXIT_FAILED;
+    }
+    return code;
 }
