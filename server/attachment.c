@@ -56,10 +56,20 @@ uc_attachment_expect(struct uc_server *server, struct uc_attachment *attachment,
             server->fabrics, attachment->id, attachment->epoch, access, nonce_out);
 }
 
-static void
-close_bracket(struct uc_attachment *attachment, struct uc_bracket *bracket)
+void
+uc_attachment_add_bracket(struct uc_attachment *attachment, struct uc_bracket *bracket)
+{
+    bracket->attachment = attachment;
+    uc_id_map_add(&attachment->brackets, &bracket->node);
+    attachment->bracket_keys += bracket->count;
+    attachment->server->counters.open_brackets++;
+}
+
+void
+uc_attachment_close_bracket(struct uc_attachment *attachment, struct uc_bracket *bracket)
 {
     uc_id_map_remove(&attachment->brackets, &bracket->node);
+    attachment->bracket_keys -= bracket->count;
     attachment->server->counters.open_brackets--;
     uc_bracket_close(attachment->server->ns, bracket);
 }
@@ -77,7 +87,7 @@ finish_if_fenced(struct uc_attachment *attachment)
     }
 
     while ((node = uc_id_map_any(&attachment->brackets)) != NULL) {
-        close_bracket(attachment, uc_list_entry(node, struct uc_bracket, node));
+        uc_attachment_close_bracket(attachment, uc_list_entry(node, struct uc_bracket, node));
     }
     uc_log_debug("attachment %" PRIu64 ": fenced", attachment->id);
     uc_list_remove(&attachment->node);
@@ -135,7 +145,7 @@ on_bracket_fenced(struct uc_fence *fence)
     const char *text = bracket->verdict_text;
 
     /* The transfers end before the answer: the client may commit the moment it hears it. */
-    close_bracket(attachment, bracket);
+    uc_attachment_close_bracket(attachment, bracket);
     attachment->fences_pending--;
     if (answer && attachment->peer != NULL) {
         uc_peer_answer(attachment->peer, message_id, verdict, text);

@@ -27,7 +27,9 @@ struct uc_server;
 struct uc_session;
 
 enum {
-    UC_BRACKETS_PER_ATTACHMENT = 65536
+    UC_BRACKETS_PER_ATTACHMENT = 65536,
+    /* A call of a few bytes may open 65,536 keys, which cost memory, and time when they close. */
+    UC_BRACKET_KEYS_PER_ATTACHMENT = 1 << 22,
 };
 
 struct uc_attachment {
@@ -38,6 +40,7 @@ struct uc_attachment {
     uint64_t id;
     uint64_t epoch; /* of nonces given out from now on; a fence closes the epochs so far */
     struct uc_id_map brackets;
+    size_t bracket_keys; /* of all open brackets */
     size_t fences_pending;
     bool ending;
     struct uc_fence end_fence;
@@ -59,6 +62,11 @@ UC_MUST_CHECK enum uc_status uc_attachment_expect(struct uc_server *server,
  */
 void uc_attachment_fence_bracket(
         struct uc_server *server, struct uc_attachment *attachment, struct uc_bracket *bracket);
+
+/** Take over a bracket that was opened for it. */
+void uc_attachment_add_bracket(struct uc_attachment *attachment, struct uc_bracket *bracket);
+/** No byte of it can arrive any more: end it. */
+void uc_attachment_close_bracket(struct uc_attachment *attachment, struct uc_bracket *bracket);
 
 /** @return the open bracket of that number, or NULL. */
 struct uc_bracket *uc_attachment_bracket(const struct uc_attachment *attachment, uint64_t id);

@@ -197,6 +197,17 @@ apply_policy_config(
     return uc_dict_clone(policy_config, &config->policy_config);
 }
 
+static bool
+has_control_characters(const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if ((unsigned char)*text < 0x20 || *text == 0x7f) {
+            return true;
+        }
+    }
+    return false;
+}
+
 /* What the tables cannot say of one key alone. */
 static enum uc_status
 check_namespace(const struct uc_namespace_config *config, const char *where)
@@ -209,6 +220,10 @@ check_namespace(const struct uc_namespace_config *config, const char *where)
         return uc_error(UC_ERR_INVALID_PARAM,
                 "%s: namespaces.0.name has %zu bytes; 1 to %d are allowed", where, name_length,
                 UC_NAME_MAX);
+    }
+    if (has_control_characters(config->name)) {
+        return uc_error(UC_ERR_INVALID_PARAM,
+                "%s: namespaces.0.name has control characters; no client could say it", where);
     }
     if ((config->align_bytes & (config->align_bytes - 1)) != 0) {
         return uc_error(UC_ERR_INVALID_PARAM,
@@ -280,6 +295,10 @@ uc_server_config_apply(
     }
     if (status == UC_OK) {
         status = check_namespace(&config.name_space, where);
+    }
+    if (status == UC_OK && has_control_characters(config.credential)) {
+        status = uc_error(UC_ERR_INVALID_PARAM,
+                "%s: credential has control characters; no client could say it", where);
     }
     if (status == UC_OK && uc_rpc_parse_address(config.listen, UC_SERVER_PORT_DEFAULT, host,
                                    sizeof(host), &port) != UC_OK) {

@@ -41,6 +41,11 @@ check_begin(const struct uc_attachment *attachment, const struct uc_write_begin_
                 "write_begin: %d brackets are open, the most allowed; end some first",
                 UC_BRACKETS_PER_ATTACHMENT);
     }
+    if (request->key_count > UC_BRACKET_KEYS_PER_ATTACHMENT - attachment->bracket_keys) {
+        return uc_error(UC_ERR_RETRY,
+                "write_begin: %zu keys are in open brackets, %d are allowed; end some first",
+                attachment->bracket_keys, UC_BRACKET_KEYS_PER_ATTACHMENT);
+    }
 
     *grant_out = grant;
     return UC_OK;
@@ -68,9 +73,7 @@ uc_handle_write_begin(struct uc_peer *peer, const struct uc_call *call)
         return;
     }
 
-    bracket->attachment = attachment;
-    uc_id_map_add(&attachment->brackets, &bracket->node);
-    server->counters.open_brackets++;
+    uc_attachment_add_bracket(attachment, bracket);
     uc_call_done(peer, call);
 }
 
@@ -87,9 +90,7 @@ end_well(struct uc_server *server, struct uc_attachment *attachment, struct uc_b
         return status; /* it stays open: the caller fences */
     }
 
-    uc_id_map_remove(&attachment->brackets, &bracket->node);
-    server->counters.open_brackets--;
-    uc_bracket_close(server->ns, bracket);
+    uc_attachment_close_bracket(attachment, bracket);
     if (concluded) {
         return uc_error(UC_ERR_NOT_FOUND, "write_end: the grant was concluded meanwhile");
     }

@@ -65,13 +65,24 @@ uc_loop_init(struct uc_server *server)
     return status;
 }
 
+/* Whoever connects again and again must not fill the disk. */
+static bool
+may_warn(struct uc_server *server)
+{
+    if (real_ms() < server->accept_warn_ms) {
+        return false;
+    }
+
+    server->accept_warn_ms = real_ms() + ACCEPT_WARN_MS;
+    return true;
+}
+
 static void
 pause_accepting(struct uc_server *server)
 {
-    if (real_ms() >= server->accept_warn_ms) {
+    if (may_warn(server)) {
         uc_log_warn("server: no descriptors or memory for another connection (RLIMIT_NOFILE); new "
                     "ones wait until some close");
-        server->accept_warn_ms = real_ms() + ACCEPT_WARN_MS;
     }
     unwatch(server, server->listen_fd);
     server->accepting = false;
@@ -107,8 +118,10 @@ accept_some(struct uc_server *server)
             return;
         }
         if (server->peer_count >= server->peer_limit) {
-            uc_log_warn(
-                    "peer %s: refused: %zu connections are the most", address, server->peer_limit);
+            if (may_warn(server)) {
+                uc_log_warn("peer %s: refused: %zu connections are the most (RLIMIT_NOFILE)",
+                        address, server->peer_limit);
+            }
             (void)close(fd);
             continue;
         }

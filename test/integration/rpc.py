@@ -49,3 +49,8 @@ class Client:
     def hello(self, access="rw"):
         return self.call("hello", [{"version": 1, "namespace": "default", "access": access,
                                     "credential": "", "client": "test"}])
+
+    def attach(self, hello):
+        """Become a worker of the session that got this answer to hello."""
+        return self.call("attach", [{"version": 1, "attach_key": hello["attach_key"],
+                                     "incarnation": hello["incarnation"]}])

@@ -6,9 +6,11 @@ import pathlib
 import random
 import socket
 import struct
+import subprocess
 
 import harness
-from harness import ADDRESS, BLOCK, FABRIC, run
+import rpc
+from harness import ADDRESS, BIN, BLOCK, FABRIC, run
 
 
 class WrongInputs(harness.Case):
@@ -67,11 +69,59 @@ class WrongInputs(harness.Case):
             self.assertNotEqual(replay.returncode, 0)
             self.assertIn("trace.jsonl:2", replay.stderr)
 
+    def test_ready_file_replaces_nothing_but_a_file(self):
+        """As root a rename would replace a device."""
+        pipe = pathlib.Path(self.folder) / "pipe"
+        os.mkfifo(pipe)
+        link = pathlib.Path(self.folder) / "link"
+        link.symlink_to("/dev/null")
+        for path in (pipe, link, self.folder):
+            text = self.start("--listen=127.0.0.1:0", "--fabric-port=0", "--capacity=16MiB",
+                              f"--ready-file={path}")
+            self.assertIn("no regular file", text)
+            self.assertIn(str(path), text)
+        self.assertTrue(pipe.is_fifo())
+        self.assertTrue(link.is_symlink())
+
+    def test_texts_that_no_client_could_say(self):
+        for key in ("namespace", "credential"):
+            self.assertIn("control characters", self.start(f"--{key}=a\nb", "--listen=127.0.0.1:0"))
+
+    def test_closed_standard_streams_are_not_given_to_others(self):
+        """Else the log's lines go where descriptor 2 leads: into a socket, or over the blocks."""
+        ready = pathlib.Path(self.folder) / "ready"
+        server = subprocess.Popen(
+            [str(BIN / "ucm-server"), "--listen=127.0.0.1:0", "--fabric-port=0", "--fabric=tcp",
+             "--capacity=16MiB", f"--ready-file={ready}"], preexec_fn=lambda: os.closerange(0, 3))
+        self.stack.callback(server.wait)
+        self.stack.callback(server.terminate)
+        harness.eventually(ready.exists, "server is ready")
+        for descriptor in range(3):
+            self.assertEqual(os.readlink(f"/proc/{server.pid}/fd/{descriptor}"), "/dev/null")
+
     def test_wrong_credential(self):
         server = self.server(credential="secret")
         for credential, code in (("", 1), ("wrong", 1), ("secret", 0)):
             stat = run("ucm", "--server", server.address, "--credential", credential, "stat")
             self.assertEqual(stat.returncode, code, stat.stderr)
+
+
+class Limits(harness.Case):
+    def test_small_calls_do_not_cost_much_memory(self):
+        """A write_begin of a few bytes opens a bracket of 65,536 keys; so many of them are Retry."""
+        server = self.server(block_bytes=8, capacity_blocks=65536, lease="60s")
+        keys = b"".join(struct.pack("<QQ", number, 1) for number in range(65536))
+        with rpc.Client(ADDRESS, server.port) as control, rpc.Client(ADDRESS, server.port) as data:
+            data.attach(control.hello())
+            grant, _ = control.call("alloc", [keys, None, None])
+            for bracket in range(64):
+                data.call("write_begin", [grant, bracket, 0, 65536])
+            with self.assertRaises(rpc.RpcError) as caught:
+                data.call("write_begin", [grant, 64, 0, 1])
+            self.assertEqual(caught.exception.code, -50004)
+            data.call("write_end", [0, False, b""])
+            data.call("write_begin", [grant, 64, 0, 1])
+        server.quiet()
 
 
 def frames(seed, count):
