@@ -152,6 +152,9 @@ uc_cache_buffer_commit(struct uc_cache_buffer *buffer, const struct uc_block_id 
         size_t first = cache_next_chunk(buffer, done, count, &chunk);
 
         uc_block_map_find_many(buffer->map, ids + first, chunk, slots);
+        for (size_t idx = 0; idx < chunk; idx++) {
+            cache_ghost_prefetch(buffer, &ids[first + idx]);
+        }
         for (size_t step = 0; step < chunk; step++) {
             size_t idx = cache_feed_index(buffer, step, chunk);
             struct verdict verdict = conclude(buffer, slots[idx], success, now_ms);

@@ -162,6 +162,14 @@ cache_entry_remember(struct uc_cache_buffer *buffer, const struct cache_entry *e
     }
 }
 
+static inline void
+cache_ghost_prefetch(const struct uc_cache_buffer *buffer, const struct uc_block_id *id)
+{
+    if (buffer->ghost != NULL) {
+        uc_ghost_prefetch(buffer->ghost, id);
+    }
+}
+
 /* Index of the step-th block in the order that the discipline is fed. */
 static inline size_t
 cache_feed_index(const struct uc_cache_buffer *buffer, size_t step, size_t count)

@@ -204,6 +204,7 @@ place_newcomers(struct uc_cache_buffer *buffer, struct batch *batch)
     for (size_t idx = 0; idx < acquired; idx++) {
         if (records[idx].kind == CACHE_RECORD_ON_VICTIM) {
             uc_block_map_prefetch(buffer->map, records[idx].slot);
+            cache_ghost_prefetch(buffer, &buffer->entries[records[idx].slot].id);
         }
     }
     for (size_t idx = 0; idx < acquired; idx++) {

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/huge_pages.h"
+
 /*
  * Sets of one cache line, newest item first. A set has more room than belongs into it on average, so that it
  * hardly ever loses an item before its time. An item carries the epoch in which it was added; the ghost
@@ -72,6 +74,7 @@ uc_ghost_create(size_t id_count, struct uc_ghost **ghost_out)
         goto err_free;
     }
 
+    uc_huge_pages_advise(ghost->memory, (set_count + 1) * sizeof(ghost->sets[0]));
     start = (uintptr_t)ghost->memory;
     ghost->sets = (void *)((char *)ghost->memory + (LINE_BYTES - start % LINE_BYTES) % LINE_BYTES);
     ghost->set_count = set_count;
@@ -195,6 +198,12 @@ find_item(const struct place *place)
         idx++;
     }
     return idx;
+}
+
+void
+uc_ghost_prefetch(const struct uc_ghost *ghost, const struct uc_block_id *id)
+{
+    UC_PREFETCH(find_place(ghost, id).items);
 }
 
 void

@@ -35,6 +35,9 @@ struct uc_ghost;
 UC_MUST_CHECK enum uc_status uc_ghost_create(size_t id_count, struct uc_ghost **ghost_out);
 void uc_ghost_destroy(struct uc_ghost *ghost);
 
+/** Start loading what adding or taking the block will need. */
+void uc_ghost_prefetch(const struct uc_ghost *ghost, const struct uc_block_id *id);
+
 /** The block left the cache, seen that often (1 or more). Data path. */
 void uc_ghost_add(struct uc_ghost *ghost, const struct uc_block_id *id, unsigned seen);
 

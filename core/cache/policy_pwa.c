@@ -216,6 +216,19 @@ pwa_released(void *state, uint32_t slot)
     slot_ring_remove(pwa->links, slot);
 }
 
+/* The one behind the victim is a likely one for the next call. */
+static void
+load_next(const struct pwa *pwa, uint32_t slot)
+{
+    uint32_t next = pwa->links[slot].newer;
+
+    UC_PREFETCH(&pwa->links[next]);
+    if (next < pwa->capacity) {
+        UC_PREFETCH(&pwa->stamps[next]);
+        uc_policy_prefetch(pwa->policy, next);
+    }
+}
+
 static uint32_t
 pwa_select_victim(void *state)
 {
@@ -248,7 +261,11 @@ pwa_select_victim(void *state)
         }
     }
 
-    return stalest == UC_SLOT_NONE ? victim : stalest;
+    victim = stalest == UC_SLOT_NONE ? victim : stalest;
+    if (victim != UC_SLOT_NONE) {
+        load_next(pwa, victim);
+    }
+    return victim;
 }
 
 const struct uc_policy_ops uc_policy_pwa = {
