@@ -274,7 +274,10 @@ START_TEST(late_loop_extends_the_leases)
     fixture_jump_ms(20 * FIXTURE_LEASE_MS);
     ck_assert_uint_eq(test_stat(first).sessions, 2);
     ck_assert_uint_eq(test_stat(first).reserved_slots, 1);
-    fixture_pass_ms(first, FIXTURE_LEASE_MS + 100); /* but from then on the lease runs */
+    /* But from then on the lease runs. Calls answered while the late turn drains its sockets do not count yet. */
+    while (test_stat(first).sessions > 1) {
+        fixture_pass_ms(first, FIXTURE_LEASE_MS / 10);
+    }
     test_wait_idle(first, 1);
     test_close(second);
     test_close(first);
