@@ -14,6 +14,35 @@
 #define REQUEST_MAGIC  UINT32_C(0x51544355) /* "UCTQ" */
 #define RESPONSE_MAGIC UINT32_C(0x50544355) /* "UCTP" */
 
+/* Every frame starts with its magic. */
+enum {
+    HELLO_VERSION_OFFSET = 4,
+    HELLO_NONCE_OFFSET = 8,
+    HELLO_ZERO_OFFSET = 24,
+
+    ANSWER_VERSION_OFFSET = 4,
+    ANSWER_STATUS_OFFSET = 8,
+    ANSWER_ZERO_OFFSET = 12,
+
+    REQUEST_OPCODE_OFFSET = 4,
+    REQUEST_SEQUENCE_OFFSET = 8,
+    REQUEST_REGION_OFFSET = 16,
+    REQUEST_ZERO_OFFSET = 20,
+    REQUEST_OFFSET_OFFSET = 24,
+    REQUEST_LENGTH_OFFSET = 32,
+    REQUEST_GENERATION_OFFSET = 40,
+
+    RESPONSE_STATUS_OFFSET = 4,
+    RESPONSE_SEQUENCE_OFFSET = 8,
+    RESPONSE_LENGTH_OFFSET = 16,
+};
+
+static_assert(HELLO_NONCE_OFFSET + UC_FABRIC_NONCE_BYTES == HELLO_ZERO_OFFSET, "hello");
+static_assert(HELLO_ZERO_OFFSET + 8 == UC_TCP_HELLO_BYTES, "hello");
+static_assert(ANSWER_ZERO_OFFSET + 4 == UC_TCP_ANSWER_BYTES, "answer");
+static_assert(REQUEST_GENERATION_OFFSET + 8 == UC_TCP_REQUEST_BYTES, "request");
+static_assert(RESPONSE_LENGTH_OFFSET + 8 == UC_TCP_RESPONSE_BYTES, "response");
+
 /* Opcodes on the wire; the enum of net/fabric.h may be renumbered, these may not. */
 enum {
     WIRE_READ = 1,
@@ -72,9 +101,9 @@ void
 uc_tcp_hello_put(uint8_t *bytes, const uint8_t nonce[UC_FABRIC_NONCE_BYTES])
 {
     uc_put_le32(bytes, HELLO_MAGIC);
-    uc_put_le32(bytes + 4, UC_TCP_VERSION);
-    memcpy(bytes + 8, nonce, UC_FABRIC_NONCE_BYTES);
-    uc_put_le64(bytes + 24, 0);
+    uc_put_le32(bytes + HELLO_VERSION_OFFSET, UC_TCP_VERSION);
+    memcpy(bytes + HELLO_NONCE_OFFSET, nonce, UC_FABRIC_NONCE_BYTES);
+    uc_put_le64(bytes + HELLO_ZERO_OFFSET, 0);
 }
 
 enum uc_status
@@ -84,14 +113,14 @@ uc_tcp_hello_get(const uint8_t *bytes, uint8_t nonce_out[UC_FABRIC_NONCE_BYTES])
         return UC_ERR_INVALID_PARAM;
     }
     /* Checked before the rest, which another version may use otherwise. */
-    if (uc_get_le32(bytes + 4) != UC_TCP_VERSION) {
+    if (uc_get_le32(bytes + HELLO_VERSION_OFFSET) != UC_TCP_VERSION) {
         return UC_ERR_UNSUPPORTED;
     }
-    if (uc_get_le64(bytes + 24) != 0) {
+    if (uc_get_le64(bytes + HELLO_ZERO_OFFSET) != 0) {
         return UC_ERR_INVALID_PARAM;
     }
 
-    memcpy(nonce_out, bytes + 8, UC_FABRIC_NONCE_BYTES);
+    memcpy(nonce_out, bytes + HELLO_NONCE_OFFSET, UC_FABRIC_NONCE_BYTES);
     return UC_OK;
 }
 
@@ -99,9 +128,9 @@ void
 uc_tcp_answer_put(uint8_t *bytes, enum uc_status status)
 {
     uc_put_le32(bytes, ANSWER_MAGIC);
-    uc_put_le32(bytes + 4, UC_TCP_VERSION);
-    uc_put_le32(bytes + 8, (uint32_t)status);
-    uc_put_le32(bytes + 12, 0);
+    uc_put_le32(bytes + ANSWER_VERSION_OFFSET, UC_TCP_VERSION);
+    uc_put_le32(bytes + ANSWER_STATUS_OFFSET, (uint32_t)status);
+    uc_put_le32(bytes + ANSWER_ZERO_OFFSET, 0);
 }
 
 enum uc_status
@@ -109,8 +138,8 @@ uc_tcp_answer_get(const uint8_t *bytes, enum uc_status *status_out)
 {
     enum uc_status status;
 
-    if (uc_get_le32(bytes) != ANSWER_MAGIC || uc_get_le32(bytes + 12) != 0 ||
-            !status_from_wire(uc_get_le32(bytes + 8), &status)) {
+    if (uc_get_le32(bytes) != ANSWER_MAGIC || uc_get_le32(bytes + ANSWER_ZERO_OFFSET) != 0 ||
+            !status_from_wire(uc_get_le32(bytes + ANSWER_STATUS_OFFSET), &status)) {
         return UC_ERR_INVALID_PARAM;
     }
 
@@ -122,28 +151,28 @@ void
 uc_tcp_request_put(uint8_t *bytes, const struct uc_tcp_request *request)
 {
     uc_put_le32(bytes, REQUEST_MAGIC);
-    uc_put_le32(bytes + 4, opcode_to_wire(request->opcode));
-    uc_put_le64(bytes + 8, request->sequence);
-    uc_put_le32(bytes + 16, request->region_idx);
-    uc_put_le32(bytes + 20, 0);
-    uc_put_le64(bytes + 24, request->offset_bytes);
-    uc_put_le64(bytes + 32, request->length_bytes);
-    uc_put_le64(bytes + 40, request->generation);
+    uc_put_le32(bytes + REQUEST_OPCODE_OFFSET, opcode_to_wire(request->opcode));
+    uc_put_le64(bytes + REQUEST_SEQUENCE_OFFSET, request->sequence);
+    uc_put_le32(bytes + REQUEST_REGION_OFFSET, request->region_idx);
+    uc_put_le32(bytes + REQUEST_ZERO_OFFSET, 0);
+    uc_put_le64(bytes + REQUEST_OFFSET_OFFSET, request->offset_bytes);
+    uc_put_le64(bytes + REQUEST_LENGTH_OFFSET, request->length_bytes);
+    uc_put_le64(bytes + REQUEST_GENERATION_OFFSET, request->generation);
 }
 
 enum uc_status
 uc_tcp_request_get(const uint8_t *bytes, struct uc_tcp_request *request_out)
 {
     struct uc_tcp_request request = {
-            .sequence = uc_get_le64(bytes + 8),
-            .region_idx = uc_get_le32(bytes + 16),
-            .offset_bytes = uc_get_le64(bytes + 24),
-            .length_bytes = uc_get_le64(bytes + 32),
-            .generation = uc_get_le64(bytes + 40),
+            .sequence = uc_get_le64(bytes + REQUEST_SEQUENCE_OFFSET),
+            .region_idx = uc_get_le32(bytes + REQUEST_REGION_OFFSET),
+            .offset_bytes = uc_get_le64(bytes + REQUEST_OFFSET_OFFSET),
+            .length_bytes = uc_get_le64(bytes + REQUEST_LENGTH_OFFSET),
+            .generation = uc_get_le64(bytes + REQUEST_GENERATION_OFFSET),
     };
 
-    if (uc_get_le32(bytes) != REQUEST_MAGIC || uc_get_le32(bytes + 20) != 0 ||
-            !opcode_from_wire(uc_get_le32(bytes + 4), &request.opcode)) {
+    if (uc_get_le32(bytes) != REQUEST_MAGIC || uc_get_le32(bytes + REQUEST_ZERO_OFFSET) != 0 ||
+            !opcode_from_wire(uc_get_le32(bytes + REQUEST_OPCODE_OFFSET), &request.opcode)) {
         return UC_ERR_INVALID_PARAM;
     }
     if ((request.opcode == UC_FABRIC_FLUSH) != (request.length_bytes == 0) ||
@@ -159,21 +188,21 @@ void
 uc_tcp_response_put(uint8_t *bytes, const struct uc_tcp_response *response)
 {
     uc_put_le32(bytes, RESPONSE_MAGIC);
-    uc_put_le32(bytes + 4, (uint32_t)response->status);
-    uc_put_le64(bytes + 8, response->sequence);
-    uc_put_le64(bytes + 16, response->length_bytes);
+    uc_put_le32(bytes + RESPONSE_STATUS_OFFSET, (uint32_t)response->status);
+    uc_put_le64(bytes + RESPONSE_SEQUENCE_OFFSET, response->sequence);
+    uc_put_le64(bytes + RESPONSE_LENGTH_OFFSET, response->length_bytes);
 }
 
 enum uc_status
 uc_tcp_response_get(const uint8_t *bytes, struct uc_tcp_response *response_out)
 {
     struct uc_tcp_response response = {
-            .sequence = uc_get_le64(bytes + 8),
-            .length_bytes = uc_get_le64(bytes + 16),
+            .sequence = uc_get_le64(bytes + RESPONSE_SEQUENCE_OFFSET),
+            .length_bytes = uc_get_le64(bytes + RESPONSE_LENGTH_OFFSET),
     };
 
     if (uc_get_le32(bytes) != RESPONSE_MAGIC ||
-            !status_from_wire(uc_get_le32(bytes + 4), &response.status)) {
+            !status_from_wire(uc_get_le32(bytes + RESPONSE_STATUS_OFFSET), &response.status)) {
         return UC_ERR_INVALID_PARAM;
     }
     if (response.length_bytes > UC_TCP_MAX_OP_BYTES ||
