@@ -10,9 +10,9 @@
 #include "server/session.h"
 #include "server/state.h"
 
-/* Answer a call that was given a grant; its entries are in the scratch. */
+/* The session owns the grant from now on. Its entries are in the scratch. */
 static void
-reply_grant(struct uc_peer *peer, const struct uc_call *call, const struct uc_grant *grant)
+give_grant(struct uc_peer *peer, const struct uc_call *call, struct uc_grant *grant)
 {
     struct uc_server *server = peer->server;
     struct uc_grant_reply reply = {
@@ -21,6 +21,8 @@ reply_grant(struct uc_peer *peer, const struct uc_call *call, const struct uc_gr
             .count = grant->count,
     };
 
+    server->next_id++;
+    uc_session_add_grant(peer->session, grant);
     uc_rpc_buffer_reset(&server->reply);
     uc_grant_reply_encode(&server->reply, &reply);
     uc_call_reply(peer, call);
@@ -81,9 +83,7 @@ uc_handle_pin(struct uc_peer *peer, const struct uc_call *call)
         return;
     }
 
-    server->next_id++;
-    uc_session_add_grant(peer->session, grant);
-    reply_grant(peer, call, grant);
+    give_grant(peer, call, grant);
 }
 
 void
@@ -138,9 +138,7 @@ uc_handle_alloc(struct uc_peer *peer, const struct uc_call *call)
         return;
     }
 
-    server->next_id++;
-    uc_session_add_grant(peer->session, grant);
-    reply_grant(peer, call, grant);
+    give_grant(peer, call, grant);
 }
 
 static enum uc_status
