@@ -19,6 +19,13 @@ function(ucm_add_policy name table)
     set_property(GLOBAL APPEND PROPERTY UCM_POLICY_SOURCES ${ARGN})
 endfunction()
 
+# ucm_add_routing(name table sources…): a routing strategy, found by name (client/proxy).
+# `table` is the extern `const struct uc_routing_ops` that the sources define.
+function(ucm_add_routing name table)
+    uc_registry_add(ROUTING ${name} ${table})
+    set_property(GLOBAL APPEND PROPERTY UCM_ROUTING_SOURCES ${ARGN})
+endfunction()
+
 # ucm_add_store(name constructor destructor sources…): a store plugin libucm_store_<name>.so that exports
 # UCCreateStore and UCDestroyStore and nothing else; `name` becomes loadable as a built-in.
 function(ucm_add_store name constructor destructor)
