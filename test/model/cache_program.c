@@ -104,6 +104,11 @@ recall_blocks(struct source *source, struct program_step *step)
     if (step->count > 1 && chance(source, 20)) {
         step->count = (uint8_t)(1 + below(source, step->count));
     }
+    if (step->count > 0 && step->count < MODEL_BATCH_MAX &&
+            chance(source, source->flavour.repeated)) {
+        step->blocks[step->count] = step->blocks[below(source, step->count)];
+        step->count++;
+    }
 }
 
 static uint64_t
@@ -159,14 +164,14 @@ draw_step(struct source *source, struct program_step *step)
         step->no_outputs = chance(source, 5);
         break;
     case STEP_PIN:
-        draw_blocks(source, step);
+        recall_blocks(source, step);
         remember(source, step);
         break;
     case STEP_UNPIN:
         recall_blocks(source, step);
         break;
     case STEP_TOUCH:
-        draw_blocks(source, step);
+        recall_blocks(source, step);
         step->ttl_ms = draw_ttl(source);
         break;
     case STEP_LOOKUP:

@@ -278,7 +278,7 @@ START_TEST(failed_pin_leaves_no_trace)
 }
 END_TEST
 
-/* */
+/* */
 START_TEST(commit_concludes_what_it_can)
 {
     ck_assert_int_eq(reserve("AB", NO_TTL), UC_OK);
@@ -359,7 +359,7 @@ START_TEST(revoked_block_in_flight_leaves_no_room_for_its_successor)
 }
 END_TEST
 
-/* */
+/* */
 START_TEST(touch_ignores_what_is_not_alive)
 {
     (void)admit("A", 5);

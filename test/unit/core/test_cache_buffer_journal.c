@@ -75,7 +75,7 @@ setup(void)
     make_cache_with(4, &fickle);
 }
 
-/* same slot, same generation, same deadline. */
+/* same slot, same generation, same deadline. */
 START_TEST(victims_come_back_as_they_were)
 {
     struct uc_cache_info before[3];

@@ -109,6 +109,7 @@ START_TEST(v19_last_commit_decides_and_any_success_counts)
 }
 END_TEST
 
+/* */
 START_TEST(v20_no_success_frees_the_slot)
 {
     ck_assert_int_eq(reserve("Q", NO_TTL), UC_OK);
@@ -121,6 +122,7 @@ START_TEST(v20_no_success_frees_the_slot)
 }
 END_TEST
 
+/* */
 START_TEST(v21_stray_commit_does_not_drop_a_block)
 {
     (void)admit("Q", NO_TTL);
@@ -130,6 +132,7 @@ START_TEST(v21_stray_commit_does_not_drop_a_block)
 }
 END_TEST
 
+/* before anything is changed */
 START_TEST(v22_a_block_twice_in_one_batch_is_refused)
 {
     ck_assert_int_eq(reserve("XX", NO_TTL), UC_ERR_INVALID_PARAM);
@@ -221,6 +224,7 @@ START_TEST(v29_failed_readmission_leaves_it_expired)
 }
 END_TEST
 
+/* */
 START_TEST(v30_ttl_starts_at_the_commit)
 {
     ck_assert_int_eq(reserve("X", 10), UC_OK);
@@ -231,6 +235,7 @@ START_TEST(v30_ttl_starts_at_the_commit)
 }
 END_TEST
 
+/* */
 START_TEST(v31_last_admitter_sets_the_ttl)
 {
     ck_assert_int_eq(reserve("X", 5), UC_OK);
@@ -281,6 +286,7 @@ START_TEST(v34_two_readers_hold_a_block_until_both_are_gone)
 }
 END_TEST
 
+/* */
 START_TEST(v35_v36_slot_drains_before_it_is_reused)
 {
     struct uc_cache_slot first;
@@ -314,6 +320,7 @@ START_TEST(v37_transfer_protects_after_the_unpin)
 }
 END_TEST
 
+/* */
 START_TEST(v38_commit_under_a_running_write_fails)
 {
     ck_assert_int_eq(reserve("X", NO_TTL), UC_OK);

@@ -7,7 +7,8 @@
  * printed.
  *
  * Usage: test_cache_property [--long] [--seed N] [--operations N]
- * Without --seed the seeds are 1, 2, 3, … in CI, and follow the clock with --long.
+ * Without --seed the seeds are 1, 2, 3, … and follow the clock with --long, which the environment can ask for as
+ * UCM_TEST_LONG=1. UCM_TEST_OPERATIONS=N serves where a failure is expected and time short: nothing is cut down.
  */
 
 #include <errno.h>
@@ -34,8 +35,8 @@
 
 enum {
     PROGRAM_SECONDS = 20, /* of a child that says nothing: a hang */
-    PROGRAMS_PER_CHILD = 256,
-    SHRINK_TRIES_MAX = 4000
+    SHRINK_SECONDS = 60,  /* all tries together */
+    PROGRAMS_PER_CHILD = 256
 };
 
 #if defined(SANITIZED) || !defined(__OPTIMIZE__)
@@ -49,6 +50,7 @@ struct options {
     uint64_t seed;
     uint64_t operations;
     bool one_seed;
+    bool no_shrinking;
 };
 
 /* Shared with the children. */
@@ -110,32 +112,37 @@ fails(void)
     return child > 0 && !wait_for(child, &wait_status);
 }
 
+/* One try to go on with the smaller program at hand. */
+static bool
+still_fails(uint64_t end_ns)
+{
+    return uc_clock_now_ns() < end_ns && fails();
+}
+
 /* Leave out ever smaller parts as long as the program keeps failing. */
 static void
-cut_steps(unsigned *tries)
+cut_steps(uint64_t end_ns)
 {
-    for (size_t part = program.step_count / 2; part > 0; part /= 2) {
-        bool again = true;
+    for (size_t part = program.step_count / 2; part > 0;) {
+        bool again = false;
 
-        while (again) {
-            again = false;
-            for (size_t first = 0; first + part <= program.step_count;) {
-                struct cache_program whole = program;
+        for (size_t first = 0; first + part <= program.step_count;) {
+            struct cache_program whole = program;
 
-                program_cut(&program, first, part);
-                if ((*tries)++ < SHRINK_TRIES_MAX && fails()) {
-                    again = part == 1;
-                } else {
-                    program = whole;
-                    first += part;
-                }
+            program_cut(&program, first, part);
+            if (still_fails(end_ns)) {
+                again = true;
+            } else {
+                program = whole;
+                first += part;
             }
         }
+        part = again && part == 1 ? 1 : part / 2;
     }
 }
 
 static void
-cut_blocks(unsigned *tries)
+cut_blocks(uint64_t end_ns)
 {
     for (size_t at = 0; at < program.step_count; at++) {
         struct program_step *step = &program.steps[at];
@@ -145,7 +152,7 @@ cut_blocks(unsigned *tries)
 
             step->count--;
             memmove(&step->blocks[idx], &step->blocks[idx + 1], step->count - idx);
-            if ((*tries)++ >= SHRINK_TRIES_MAX || !fails()) {
+            if (!still_fails(end_ns)) {
                 *step = whole;
                 idx++;
             }
@@ -154,21 +161,24 @@ cut_blocks(unsigned *tries)
 }
 
 static void
-report_failure(int wait_status)
+report_failure(const struct options *options, int wait_status)
 {
-    unsigned tries = 0;
+    uint64_t end_ns = uc_clock_now_ns() + SHRINK_SECONDS * UINT64_C(1000000000);
 
     (void)fprintf(stderr, "cache property: seed %" PRIu64 " fails: %s\n", board->seed,
             WIFSIGNALED(wait_status) ? strsignal(WTERMSIG(wait_status)) : board->result.complaint);
+    if (options->no_shrinking) {
+        return;
+    }
     program_generate(&program, board->seed);
     if (!fails()) {
         (void)fprintf(stderr, "... but not a second time, alone\n");
         return;
     }
 
-    cut_steps(&tries);
-    cut_blocks(&tries);
-    cut_steps(&tries);
+    cut_steps(end_ns);
+    cut_blocks(end_ns);
+    cut_steps(end_ns);
     board->result = (struct duel_result){0};
     (void)fails();
     (void)fprintf(stderr, "smallest program found (step %zu: %s):\n", board->result.step,
@@ -180,9 +190,14 @@ static bool
 parse_options(int argc, char *argv[], struct options *options)
 {
     const char *more = getenv("UCM_TEST_LONG");
+    const char *operations = getenv("UCM_TEST_OPERATIONS");
     bool is_long = more != NULL && strcmp(more, "1") == 0;
 
     *options = (struct options){.seed = 1, .operations = ci_operations};
+    if (operations != NULL) {
+        options->operations = strtoull(operations, NULL, 10);
+        options->no_shrinking = true;
+    }
     for (int idx = 1; idx < argc; idx++) {
         if (strcmp(argv[idx], "--long") == 0) {
             is_long = true;
@@ -219,7 +234,7 @@ run_all(const struct options *options)
             run_seeds(seed, options->one_seed ? 1 : PROGRAMS_PER_CHILD, options->operations);
         }
         if (!wait_for(child, &wait_status)) {
-            report_failure(wait_status);
+            report_failure(options, wait_status);
             return false;
         }
         if (options->one_seed) {

@@ -7,7 +7,7 @@
 
 #include <check.h>
 
-#include "core/cache/policy.h"
+#include "core/cache/policy_internal.h"
 
 static struct uc_policy *policy;
 static const struct uc_policy_hints unknown;
@@ -160,6 +160,25 @@ START_TEST(returned_slot_goes_to_the_front_with_the_next_generation)
 }
 END_TEST
 
+/* none while occupied, else the next one; the last one points to itself. */
+START_TEST(free_list_runs_through_the_slots)
+{
+    const struct slot *pool = policy->slots;
+
+    ck_assert_uint_eq(pool[0].next_free, 1);
+    ck_assert_uint_eq(pool[1].next_free, 2);
+    ck_assert_uint_eq(pool[2].next_free, 2);
+    for (uint32_t slot = 0; slot < 3; slot++) {
+        ck_assert_uint_eq(acquire(), slot);
+        ck_assert_uint_eq(pool[slot].next_free, UC_SLOT_NONE);
+    }
+    ck_assert_int_eq(uc_policy_abort_slot(policy, 1), UC_OK);
+    ck_assert_uint_eq(pool[1].next_free, 1);
+    ck_assert_int_eq(uc_policy_abort_slot(policy, 0), UC_OK);
+    ck_assert_uint_eq(pool[0].next_free, 1);
+}
+END_TEST
+
 /* */
 START_TEST(hooks_fire_on_committed_slots_only)
 {
@@ -247,6 +266,7 @@ enter_state(int idx)
     return slot;
 }
 
+/* */
 START_TEST(each_state_allows_its_transitions_and_no_others)
 {
     for (int call = 0; call < CALL_COUNT; call++) {
@@ -272,7 +292,7 @@ START_TEST(each_state_allows_its_transitions_and_no_others)
 }
 END_TEST
 
-/* COMMITTED, no pins, no transfers */
+/* COMMITTED, no pins, no transfers: counted at each transition */
 START_TEST(only_committed_idle_slots_are_evictable)
 {
     bool want = state_cases[_i].committed && !state_cases[_i].pinned && !state_cases[_i].transfer;
@@ -283,7 +303,7 @@ START_TEST(only_committed_idle_slots_are_evictable)
 }
 END_TEST
 
-/* */
+/* */
 START_TEST(transfer_begins_on_open_slots_of_its_generation_only)
 {
     uint32_t slot = enter_state(_i);
@@ -299,7 +319,7 @@ START_TEST(transfer_begins_on_open_slots_of_its_generation_only)
 }
 END_TEST
 
-/* */
+/* : free and draining slots are counted */
 START_TEST(draining_slot_is_free_after_its_last_transfer)
 {
     uint32_t slot = _i == 0 ? acquire() : acquire_committed();
@@ -470,6 +490,7 @@ main(void)
     tcase_add_checked_fixture(base, setup, teardown);
     tcase_add_test(base, fresh_slots_come_in_order_with_generation_one);
     tcase_add_test(base, returned_slot_goes_to_the_front_with_the_next_generation);
+    tcase_add_test(base, free_list_runs_through_the_slots);
     tcase_add_test(base, hooks_fire_on_committed_slots_only);
     tcase_add_loop_test(base, each_state_allows_its_transitions_and_no_others, 0, states);
     tcase_add_loop_test(base, only_committed_idle_slots_are_evictable, 0, states);

@@ -224,7 +224,7 @@ START_TEST(expired_block_is_remembered_too)
 }
 END_TEST
 
-/* Pins, which are hits, move a block up through the cache as well. */
+/* pins, which are hits, move a block up through the cache as well. */
 START_TEST(pinned_block_counts_as_seen)
 {
     make_cache_with(2, uc_policy_find("pwa"));
@@ -318,6 +318,7 @@ static const struct {
         {"weight=1", false},
 };
 
+/* */
 START_TEST(parameters_are_checked)
 {
     enum uc_status status;
