@@ -263,17 +263,18 @@ run_revoke(struct duel *duel, const struct program_step *step, const struct call
 }
 
 static void
-run_transfer_begin(struct duel *duel, const struct call *call)
+run_transfer_begin(struct duel *duel, const struct program_step *step, const struct call *call)
 {
     const struct uc_cache_slot *token = &duel->tokens[call->blocks[0]];
+    uint64_t generation = token->generation + step->number;
     enum uc_status status;
 
     if (duel->transfer_count == PROGRAM_TRANSFERS_MAX) {
         return;
     }
 
-    status = uc_cache_buffer_transfer_begin(duel->buffer, token->slot, token->generation);
-    expect_status(duel, status, model_transfer_begin(&duel->model, token->slot, token->generation));
+    status = uc_cache_buffer_transfer_begin(duel->buffer, token->slot, generation);
+    expect_status(duel, status, model_transfer_begin(&duel->model, token->slot, generation));
     if (status == UC_OK) {
         duel->transfers[duel->transfer_count++] = token->slot;
     }
@@ -329,7 +330,7 @@ run_step(struct duel *duel, const struct program_step *step)
         run_revoke(duel, step, &call);
         break;
     case STEP_TRANSFER_BEGIN:
-        run_transfer_begin(duel, &call);
+        run_transfer_begin(duel, step, &call);
         break;
     case STEP_TRANSFER_END:
         run_transfer_end(duel, step);

@@ -181,7 +181,7 @@ draw_step(struct source *source, struct program_step *step)
     case STEP_TRANSFER_BEGIN:
         step->count = 1;
         step->blocks[0] = (uint8_t)below(source, source->program->block_count);
-        step->number = step->kind == STEP_REVOKE && chance(source, 20) ? 1 : 0;
+        step->number = chance(source, 20) ? 1 : 0;
         break;
     case STEP_TRANSFER_END:
         step->number = below(source, PROGRAM_TRANSFERS_MAX);

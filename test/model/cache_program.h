@@ -27,7 +27,7 @@ enum step_kind {
     STEP_LOOKUP,
     STEP_TOUCH,
     STEP_REVOKE,         /* the first block, under the generation of its token, plus `number` */
-    STEP_TRANSFER_BEGIN, /* with the token of the first block, stale or not */
+    STEP_TRANSFER_BEGIN, /* likewise; tokens may be stale */
     STEP_TRANSFER_END,   /* of the running ones, counted round */
     STEP_TICK,           /* the clock moves on by `number` */
 };
