@@ -325,8 +325,10 @@ commit_good(const struct uc_grant_scope *scope, const struct uc_grant *grant, si
     for (size_t good = 0; good < count; good++) {
         uint32_t idx = scratch->indices[good];
 
+        /* Expired at once (a ttl of 0) is committed all the same. */
         if (grant->writes[idx].role == UC_GRANT_NEWCOMER &&
-                scratch->outcomes[good] != UC_CACHE_OUTCOME_VISIBLE) {
+                scratch->outcomes[good] != UC_CACHE_OUTCOME_VISIBLE &&
+                scratch->outcomes[good] != UC_CACHE_OUTCOME_EXPIRED) {
             put_state(scope, grant, idx, UC_FOOTER_FREE);
             scope->counters->released_blocks++;
             refused_count++;

@@ -42,6 +42,19 @@ class Blocks(harness.Case):
         self.assertEqual(one.put(0, 4)[0], "Ok")
         self.assertEqual(one.hits(0, 4), "1111")
 
+    def test_ttl_of_zero_expires_at_commit(self):
+        server = self.server()
+        one = self.pair(server)
+        one.scheduler.do("request", "short", 0)
+        token = one.scheduler.do("prepare_put", "short", 0, 2)
+        one.worker.do("put", 905, 0, 2, token)
+        one.worker.wait(905)
+        one.scheduler.do("complete_put", "short", 1)
+        one.scheduler.do("finish", "short")
+        self.assertEqual(one.hits(0, 2), "00")
+        self.assertEqual(server.stat()["holes_total"], 0)
+        server.quiet()
+
     def test_mask_keeps_the_good_part_of_a_batch(self):
         server = self.server()
         one = self.pair(server)
