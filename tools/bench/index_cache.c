@@ -111,14 +111,41 @@ admit(struct uc_index_cache *cache, size_t count, size_t batch, uint64_t *ns_out
     return UC_OK;
 }
 
-/* Otherwise blocks would leave in the order of their slots, and the machine could guess the next one. */
+/* A permutation of the numbers below 2^bits without order that a machine could guess. */
+static uint64_t
+scatter(uint64_t number, unsigned bits)
+{
+    uint64_t mask = (1ull << bits) - 1;
+
+    for (unsigned round = 0; round < 3; round++) {
+        number = number * 0x9e3779b97f4a7c15ull & mask; /* odd: nothing is lost */
+        number ^= number >> (bits / 2 + 1);
+    }
+    return number;
+}
+
+/* Touch every block once. Otherwise they would leave in the order of their slots, side by side in memory. */
 static void
 shuffle(struct uc_index_cache *cache)
 {
-    for (size_t done = 0; done < 2 * cache->blocks; done += cache->sample) {
-        pick_present_blocks(cache, cache->sample);
-        uc_cache_buffer_touch(cache->buffer, cache->ids, cache->sample, NULL);
+    size_t picked = 0;
+    unsigned bits = 1;
+
+    while (1ull << bits < cache->blocks) {
+        bits++;
     }
+    for (uint64_t number = 0; number < 1ull << bits; number++) {
+        uint64_t slot = scatter(number, bits);
+
+        if (slot < cache->blocks) {
+            cache->ids[picked++] = uc_block_id_from_hash(cache->names[slot]);
+        }
+        if (picked == cache->sample) {
+            uc_cache_buffer_touch(cache->buffer, cache->ids, picked, NULL);
+            picked = 0;
+        }
+    }
+    uc_cache_buffer_touch(cache->buffer, cache->ids, picked, NULL);
 }
 
 static enum uc_status
