@@ -39,12 +39,47 @@ uc_server_address_parse(const char *text, struct uc_server_address *address_out)
     return UC_OK;
 }
 
+/* Cut "=WEIGHT" off the end of a text. Other texts behind a "=" belong to the address (of a socket). */
+static enum uc_status
+split_weight(char *text, uint32_t *weight_out)
+{
+    char *equals = strrchr(text, '=');
+    size_t digits = equals == NULL ? 0 : strspn(equals + 1, "0123456789");
+    unsigned long weight;
+
+    *weight_out = 1;
+    if (digits == 0 || equals[1 + digits] != '\0') {
+        return UC_OK;
+    }
+
+    weight = digits > 5 ? 0 : strtoul(equals + 1, NULL, 10);
+    if (weight == 0 || weight > UC_PLACEMENT_WEIGHT_MAX) {
+        return uc_error(UC_ERR_INVALID_PARAM,
+                "server \"%s\": the weight behind \"=\" must be from 1 to %d", text,
+                UC_PLACEMENT_WEIGHT_MAX);
+    }
+
+    *equals = '\0';
+    *weight_out = (uint32_t)weight;
+    return UC_OK;
+}
+
 static enum uc_status
 list_append(struct uc_server_list *list, const char *text)
 {
     struct uc_server_address *address = &list->servers[list->count];
-    enum uc_status status = uc_server_address_parse(text, address);
+    char name[UC_SERVER_NAME_MAX + sizeof("=65535")];
+    uint32_t weight = 1;
+    enum uc_status status = UC_OK;
 
+    if (strlen(text) < sizeof(name)) {
+        memcpy(name, text, strlen(text) + 1);
+        status = split_weight(name, &weight);
+        text = name;
+    }
+    if (status == UC_OK) {
+        status = uc_server_address_parse(text, address);
+    }
     if (status != UC_OK) {
         return status;
     }
@@ -52,6 +87,7 @@ list_append(struct uc_server_list *list, const char *text)
         return uc_error(UC_ERR_INVALID_PARAM, "server \"%s\" is listed twice", text);
     }
 
+    list->members[list->count] = uc_placement_member_init(address->name, weight);
     list->count++;
     return UC_OK;
 }
@@ -102,7 +138,9 @@ uc_server_list_read(const struct uc_dict *config, const char *key, struct uc_ser
     }
 
     list.servers = calloc(count, sizeof(list.servers[0]));
-    if (list.servers == NULL) {
+    list.members = calloc(count, sizeof(list.members[0]));
+    if (list.servers == NULL || list.members == NULL) {
+        uc_server_list_fini(&list);
         return uc_error(UC_ERR_OUT_OF_MEMORY, "%s: no memory for %zu addresses", key, count);
     }
 
@@ -112,6 +150,7 @@ uc_server_list_read(const struct uc_dict *config, const char *key, struct uc_ser
         return status;
     }
 
+    list.view = uc_placement_view_init(list.members, list.count);
     *list_out = list;
     return UC_OK;
 }
@@ -120,7 +159,9 @@ void
 uc_server_list_fini(struct uc_server_list *list)
 {
     free(list->servers);
+    free(list->members);
     list->servers = NULL;
+    list->members = NULL;
     list->count = 0;
 }
 
@@ -141,8 +182,5 @@ uc_server_list_find(const struct uc_server_list *list, const char *name, size_t 
 size_t
 uc_server_list_place(const struct uc_server_list *list, const struct uc_block_id *key)
 {
-    /* One server holds everything; ranking several by key belongs here and nowhere else. */
-    (void)list;
-    (void)key;
-    return 0;
+    return uc_placement_place(&list->view, key);
 }

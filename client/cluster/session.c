@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Opening, calling and losing a session; its keeper thread is in session_keeper.c. */
+/* Opening and losing a session. Calls are in session_call.c, the keeper thread is in session_keeper.c. */
 
 #include "client/cluster/session.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -75,7 +76,7 @@ on_closed(void *context, struct uc_rpc_connection *connection, enum uc_status re
 
 static const struct uc_rpc_handler session_handler = {.on_closed = on_closed};
 
-/* Make a connection that has said hello the current one. Keeper, or create before the keeper runs. */
+/* Make a connection that has said hello the current one. Keeper. */
 static void
 publish(struct uc_session *session, struct uc_rpc_connection *connection,
         const struct uc_hello_reply *hello, uint64_t sent_ms)
@@ -100,16 +101,54 @@ publish(struct uc_session *session, struct uc_rpc_connection *connection,
 enum uc_status
 uc_session_connect(struct uc_session *session)
 {
+    struct uc_session_config config = session->config;
     struct uc_rpc_connection *connection = NULL;
     struct uc_hello_reply hello;
     uint64_t sent_ms = session_now_ms(session);
-    enum uc_status status =
-            uc_hello_connect(&session->config, &session_handler, session, &connection, &hello);
+    enum uc_status status;
 
+    config.block_bytes = atomic_load_explicit(&session->block_bytes, memory_order_acquire);
+    status = uc_hello_connect(&config, &session_handler, session, &connection, &hello);
     if (status == UC_OK) {
         publish(session, connection, &hello, sent_ms);
     }
     return status;
+}
+
+void
+uc_session_require_block_bytes(struct uc_session *session, uint64_t block_bytes)
+{
+    atomic_store_explicit(&session->block_bytes, block_bytes, memory_order_release);
+}
+
+void
+uc_session_note_attempt(struct uc_session *session, enum uc_status status)
+{
+    uc_mutex_lock(&session->info_lock);
+    if (!session->attempted) {
+        session->attempted = true;
+        session->first_status = status;
+        if (status != UC_OK) {
+            (void)snprintf(
+                    session->first_reason, sizeof(session->first_reason), "%s", uc_last_error());
+        }
+        (void)pthread_cond_broadcast(&session->attempt_ended);
+    }
+    uc_mutex_unlock(&session->info_lock);
+}
+
+UC_NO_TSA enum uc_status
+uc_session_await(struct uc_session *session)
+{
+    enum uc_status status;
+
+    uc_mutex_lock(&session->info_lock);
+    while (!session->attempted) {
+        (void)pthread_cond_wait(&session->attempt_ended, &session->info_lock.native);
+    }
+    status = session->first_status;
+    uc_mutex_unlock(&session->info_lock);
+    return status == UC_OK ? UC_OK : uc_error(status, "%s", session->first_reason);
 }
 
 static enum uc_status
@@ -163,7 +202,7 @@ uc_session_probe(const struct uc_session_config *config, struct uc_hello_reply *
 }
 
 enum uc_status
-uc_session_create(const struct uc_session_config *config, struct uc_session **session_out)
+uc_session_start(const struct uc_session_config *config, struct uc_session **session_out)
 {
     struct uc_session *session = calloc(1, sizeof(*session));
     enum uc_status status;
@@ -179,36 +218,58 @@ uc_session_create(const struct uc_session_config *config, struct uc_session **se
 
     uc_mutex_init(&session->lock);
     uc_mutex_init(&session->info_lock);
+    (void)pthread_cond_init(&session->attempt_ended, NULL);
+    atomic_init(&session->block_bytes, config->block_bytes);
     uc_backoff_init(&session->backoff, BACKOFF_BASE_MS, BACKOFF_CAP_MS,
-            uc_clock_now_ns() ^ (uint64_t)getpid());
+            uc_clock_now_ns() ^ (uint64_t)getpid() ^ (uintptr_t)session);
     session->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (session->wake_fd < 0) {
         status = uc_log_errno(errno, "session: eventfd");
         goto err_fini;
     }
-    status = uc_session_connect(session);
-    if (status != UC_OK) {
-        goto err_close_wake;
-    }
     error = pthread_create(&session->keeper, NULL, uc_session_keeper_main, session);
     if (error != 0) {
         status = uc_log_errno(error, "session: keeper thread");
-        goto err_disconnect;
+        goto err_close_wake;
     }
 
     *session_out = session;
     return UC_OK;
 
-err_disconnect:
-    uc_rpc_connection_destroy(session->connection);
 err_close_wake:
     (void)close(session->wake_fd);
 err_fini:
+    (void)pthread_cond_destroy(&session->attempt_ended);
     uc_mutex_fini(&session->info_lock);
     uc_mutex_fini(&session->lock);
 err_free:
     free(session);
     return status;
+}
+
+enum uc_status
+uc_session_create(const struct uc_session_config *config, struct uc_session **session_out)
+{
+    struct uc_session *session = NULL;
+    enum uc_status status = uc_session_start(config, &session);
+
+    if (status == UC_OK) {
+        status = uc_session_await(session);
+    }
+    if (status != UC_OK) {
+        uc_session_destroy(session);
+        return status;
+    }
+
+    *session_out = session;
+    return UC_OK;
+}
+
+void
+uc_session_stop(struct uc_session *session)
+{
+    atomic_store_explicit(&session->stopping, true, memory_order_release);
+    wake_keeper(session);
 }
 
 void
@@ -218,11 +279,11 @@ uc_session_destroy(struct uc_session *session)
         return;
     }
 
-    atomic_store_explicit(&session->stopping, true, memory_order_release);
-    wake_keeper(session);
+    uc_session_stop(session);
     (void)pthread_join(session->keeper, NULL);
     uc_rpc_connection_destroy(session->connection);
     (void)close(session->wake_fd);
+    (void)pthread_cond_destroy(&session->attempt_ended);
     uc_mutex_fini(&session->info_lock);
     uc_mutex_fini(&session->lock);
     free(session);
@@ -242,101 +303,4 @@ uc_session_is_usable(const struct uc_session *session)
     return atomic_load_explicit(&session->connected, memory_order_acquire) &&
            session_now_ms(session) <
                    atomic_load_explicit(&session->usable_until_ms, memory_order_acquire);
-}
-
-/* Whether a message of that session may go out now. */
-static enum uc_status check_locked(struct uc_session *session, uint64_t epoch)
-        UC_REQUIRES(session->lock);
-
-static enum uc_status
-check_locked(struct uc_session *session, uint64_t epoch)
-{
-    uint64_t current_epoch;
-
-    if (!uc_session_is_usable(session)) {
-        if (atomic_load_explicit(&session->connected, memory_order_acquire)) {
-            uc_session_lose(session, "nothing was answered for two thirds of the lease");
-        }
-        return uc_error(UC_ERR_UNHEALTHY,
-                "server %s: not connected, reconnecting in the background", session->server.name);
-    }
-
-    uc_mutex_lock(&session->info_lock);
-    current_epoch = session->info.epoch;
-    uc_mutex_unlock(&session->info_lock);
-    if (epoch != 0 && epoch != current_epoch) {
-        return uc_error(UC_ERR_STALE, "server %s: that session has ended", session->server.name);
-    }
-
-    return UC_OK;
-}
-
-static enum uc_status finish_call_locked(struct uc_session *session, enum uc_status status,
-        uint64_t sent_ms) UC_REQUIRES(session->lock);
-
-/* What an answer, or its absence, means for the session. */
-static enum uc_status
-finish_call_locked(struct uc_session *session, enum uc_status status, uint64_t sent_ms)
-{
-    if (status == UC_ERR_TIMEOUT) {
-        uc_session_lose(session, "a call was not answered in time (rpc_timeout)");
-        return uc_error(UC_ERR_UNHEALTHY, "server %s: no answer within %llu ms",
-                session->server.name, (unsigned long long)session->config.rpc_timeout_ms);
-    }
-    if (status == UC_ERR_STALE) {
-        uc_session_lose(session, "the server has forgotten it");
-        return status;
-    }
-    if (!atomic_load_explicit(&session->connected, memory_order_acquire)) {
-        return status == UC_OK ? UC_OK
-                               : uc_error(UC_ERR_UNHEALTHY, "server %s: connection lost",
-                                         session->server.name);
-    }
-
-    uc_session_renew_locked(session, sent_ms);
-    return status;
-}
-
-enum uc_status
-uc_session_call(struct uc_session *session, uint64_t epoch, enum uc_rpc_method method,
-        const struct uc_rpc_buffer *params, uc_session_reply_fn on_reply, void *context)
-{
-    struct uc_rpc_view result = {.length = 0};
-    enum uc_status status;
-    uint64_t sent_ms;
-
-    uc_mutex_lock(&session->lock);
-    status = check_locked(session, epoch);
-    if (status == UC_OK) {
-        sent_ms = session_now_ms(session);
-        status = uc_rpc_call_wait(
-                session->connection, method, params, session->config.rpc_timeout_ms, &result);
-        status = finish_call_locked(session, status, sent_ms);
-        if (status == UC_OK && on_reply != NULL) {
-            struct uc_session_info info;
-
-            uc_session_info(session, &info);
-            status = on_reply(context, &info, result);
-        }
-    }
-    uc_mutex_unlock(&session->lock);
-    return status;
-}
-
-enum uc_status
-uc_session_notify(struct uc_session *session, uint64_t epoch, enum uc_rpc_method method,
-        const struct uc_rpc_buffer *params)
-{
-    enum uc_status status;
-
-    uc_mutex_lock(&session->lock);
-    status = check_locked(session, epoch);
-    if (status == UC_OK) {
-        status = uc_rpc_notify(session->connection, method, params);
-        if (status != UC_OK) {
-            uc_session_lose(session, "a notification could not be sent");
-        }
-    }
-    uc_mutex_unlock(&session->lock);
-    return status;
 }

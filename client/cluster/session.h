@@ -11,13 +11,17 @@
  * touching the network until a new session stands. A new session has another id and holds no grant of the
  * old one.
  *
+ * A call to several servers costs one round trip whatever their number: uc_session_call_all().
+ *
  * Threads: any. Calls of several threads take turns; the keeper never makes a call wait.
  */
 
 #ifndef UC_CLUSTER_SESSION_H
 #define UC_CLUSTER_SESSION_H
 
+#include <poll.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <ucm/clock.h>
@@ -69,9 +73,26 @@ typedef enum uc_status (*uc_session_reply_fn)(
 UC_MUST_CHECK enum uc_status uc_session_probe(
         const struct uc_session_config *config, struct uc_hello_reply *hello_out);
 
-/** As probe, but stay connected and start the keeper. */
+/**
+ * Start a session whose keeper connects in the background, now and whenever it must. Does not block.
+ *
+ * @retval UC_ERR_INVALID_PARAM  a text is too long
+ */
+UC_MUST_CHECK enum uc_status uc_session_start(
+        const struct uc_session_config *config, struct uc_session **session_out);
+
+/** Block until the first attempt to connect has ended. @retval as uc_session_probe() */
+UC_MUST_CHECK enum uc_status uc_session_await(struct uc_session *session);
+
+/** From the next connection on, refuse namespaces with other blocks. */
+void uc_session_require_block_bytes(struct uc_session *session, uint64_t block_bytes);
+
+/** As probe, but stay connected: start and await; without a connection there is no session. */
 UC_MUST_CHECK enum uc_status uc_session_create(
         const struct uc_session_config *config, struct uc_session **session_out);
+
+/** Tell the keeper to end, without waiting for it: before several sessions are destroyed. */
+void uc_session_stop(struct uc_session *session);
 
 /** Ends the keeper and closes the connection. Nobody may be in a call. NULL is allowed. */
 void uc_session_destroy(struct uc_session *session);
@@ -95,6 +116,41 @@ bool uc_session_is_usable(const struct uc_session *session);
 UC_MUST_CHECK enum uc_status uc_session_call(struct uc_session *session, uint64_t epoch,
         enum uc_rpc_method method, const struct uc_rpc_buffer *params, uc_session_reply_fn on_reply,
         void *context);
+
+enum {
+    UC_SESSION_CALL_TEXT_BYTES = 256,
+};
+
+/** One of the calls of uc_session_call_all(). */
+struct uc_session_call {
+    struct uc_session *session;
+    uint64_t epoch; /* as in uc_session_call(), like the four below */
+    enum uc_rpc_method method;
+    const struct uc_rpc_buffer *params;
+    uc_session_reply_fn on_reply;
+    void *context;
+
+    /* Afterwards. */
+    enum uc_status status;
+    char text[UC_SESSION_CALL_TEXT_BYTES]; /* what uc_last_error() said, if not Ok */
+
+    /* While it runs. */
+    enum uc_status answer;
+    uint64_t sent_ms;
+    bool waiting;
+    bool answered;
+};
+
+/**
+ * Make calls of different sessions at once, on this thread: all of them go out before the first answer is
+ * awaited. Returns when each has been answered or has failed, rpc_timeout later at the latest.
+ *
+ * Threads that make such calls at the same time name the sessions in the same order.
+ *
+ * @param[in,out] calls  status and text are set
+ * @param[out]    fds    room for @p count elements
+ */
+void uc_session_call_all(struct uc_session_call *calls, struct pollfd *fds, size_t count);
 
 /** One-way message; dropped with UC_ERR_UNHEALTHY or UC_ERR_STALE as above. */
 UC_MUST_CHECK enum uc_status uc_session_notify(struct uc_session *session, uint64_t epoch,

@@ -2,7 +2,7 @@
 
 /**
  * @file session_internal.h
- * What session.c and session_keeper.c share. Lock order: lock, then info_lock.
+ * What session.c, session_call.c and session_keeper.c share. Lock order: lock, then info_lock.
  */
 
 #ifndef UC_CLUSTER_SESSION_INTERNAL_H
@@ -18,6 +18,7 @@
 
 enum {
     UC_SESSION_TEXT_BYTES = 256,
+    UC_SESSION_REASON_BYTES = 512,
 };
 
 struct uc_session {
@@ -35,14 +36,21 @@ struct uc_session {
 
     struct uc_mutex info_lock;   /* never held over anything that waits */
     struct uc_session_info info; /* guarded by info_lock */
+    bool attempted; /* guarded by info_lock: the three below are constant from then on */
+    enum uc_status first_status;
+    char first_reason[UC_SESSION_REASON_BYTES];
+    pthread_cond_t attempt_ended; /* of info_lock */
+
+    atomic_uint_least64_t block_bytes; /* what the namespace must have; 0 = anything */
 
     atomic_bool connected; /* the breaker: false = calls do not go out */
     atomic_bool stopping;
     atomic_uint_least64_t usable_until_ms; /* answered_ms + 2/3 lease */
     int wake_fd;                           /* eventfd that the keeper polls */
     pthread_t keeper;
-    struct uc_backoff backoff; /* the keeper's */
-    uint64_t retry_at_ms;      /* the keeper's */
+    struct uc_backoff backoff;   /* the keeper's */
+    uint64_t retry_at_ms;        /* the keeper's */
+    enum uc_status last_failure; /* the keeper's */
 };
 
 static inline uint64_t
@@ -60,8 +68,11 @@ void uc_session_renew_locked(struct uc_session *session, uint64_t sent_ms)
 /** Open the breaker; the keeper closes the connection, which makes the server release everything. */
 void uc_session_lose(struct uc_session *session, const char *why);
 
-/** Dial, say hello, make the connection the current one. Keeper, or create before the keeper runs. */
+/** Dial, say hello, make the connection the current one. Keeper. */
 UC_MUST_CHECK enum uc_status uc_session_connect(struct uc_session *session);
+
+/** An attempt has ended, with its text in uc_last_error(): the first one is told to uc_session_await(). */
+void uc_session_note_attempt(struct uc_session *session, enum uc_status status);
 
 /** The keeper thread: runs until session->stopping. @param[in] argument  the session */
 void *uc_session_keeper_main(void *argument);

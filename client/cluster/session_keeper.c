@@ -39,6 +39,18 @@ on_ping_reply(void *context, enum uc_status status, struct uc_rpc_view result)
     }
 }
 
+/* A server that is away needs no more words; one that refuses does, when its reason changes. */
+static void
+note_failure(struct uc_session *session, enum uc_status status)
+{
+    if (status != UC_ERR_UNHEALTHY && status != session->last_failure) {
+        uc_log_warn("%s; trying again in the background", uc_last_error());
+    } else {
+        uc_log_debug("server %s: reconnect: %s", session->server.name, uc_last_error());
+    }
+    session->last_failure = status;
+}
+
 /* Drop a lost connection, then try for a new one when its time has come. @return when to look again */
 static uint64_t
 keep_disconnected(struct uc_session *session)
@@ -60,12 +72,13 @@ keep_disconnected(struct uc_session *session)
     }
 
     status = uc_session_connect(session);
+    uc_session_note_attempt(session, status);
     if (status == UC_OK) {
         uc_backoff_reset(&session->backoff);
         return session_now_ms(session);
     }
 
-    uc_log_debug("server %s: reconnect: %s", session->server.name, uc_last_error());
+    note_failure(session, status);
     session->retry_at_ms =
             uc_time_add_ms(session_now_ms(session), uc_backoff_next_ms(&session->backoff));
     return session->retry_at_ms;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* The parent of a real replay: starts a server if asked to, starts the nodes, hands out requests, keeps score. */
+/* The parent of a real replay: starts servers if asked to, starts the nodes, hands out requests, keeps score. */
 
 #include "tools/bench/replay.h"
 
@@ -15,45 +15,26 @@
 
 #include "tools/bench/block_writers.h"
 #include "tools/bench/replay_group.h"
-#include "tools/bench/spawn_server.h"
-#include "tools/common/target.h"
+#include "tools/bench/replay_servers.h"
 
 enum {
-    ADDRESS_BYTES = 320,
     PROGRESS_NS = 2000000000,
-    STAT_TIMEOUT_MS = 10000
 };
 
 struct replay {
     const struct uc_trace *trace;
     const struct uc_replay_options *options;
-    char server[ADDRESS_BYTES]; /* HOST:PORT */
-    struct uc_spawned_server spawned;
-    bool has_spawned;
+    struct uc_replay_servers servers;
     struct uc_replay_group group;
     struct uc_block_writers *writers;
-    struct uc_stat_reply before;
     struct uc_replay_report report;
 };
-
-static struct uc_target
-target_of(const struct replay *replay)
-{
-    return (struct uc_target){
-            .server = replay->server,
-            .name_space = replay->options->namespace_name,
-            .credential = replay->options->credential,
-            .fabric = replay->options->fabric,
-            .client = "ucm-bench",
-    };
-}
 
 /* The same in every process of a node. */
 static enum uc_status
 make_topology(const struct replay *replay, struct uc_dict **topology_out)
 {
     const struct uc_replay_options *options = replay->options;
-    struct uc_target target = target_of(replay);
     struct uc_dict *config = NULL;
     enum uc_status status = uc_dict_create(&config);
 
@@ -67,59 +48,18 @@ make_topology(const struct replay *replay, struct uc_dict **topology_out)
         status = uc_dict_set_int(config, "timeout_ms", (int64_t)options->timeout_ms);
     }
     if (status == UC_OK) {
-        status = uc_target_topology(&target, config, topology_out);
+        status = uc_replay_servers_topology(&replay->servers, config, topology_out);
     }
     uc_dict_destroy(config);
     return status;
 }
 
 static enum uc_status
-read_stat(const struct replay *replay, struct uc_stat_reply *stat_out)
-{
-    struct uc_target target = target_of(replay);
-
-    return uc_target_stat(&target, STAT_TIMEOUT_MS, stat_out);
-}
-
-static enum uc_status
-find_server(struct replay *replay)
-{
-    const struct uc_replay_options *options = replay->options;
-    struct uc_spawn_options spawn = {
-            .address = options->address,
-            .fabric = options->fabric,
-            .policy = options->policy,
-            .name_space = options->namespace_name,
-            .block_bytes = options->block_bytes,
-            .capacity_blocks = options->capacity_blocks,
-    };
-    enum uc_status status;
-
-    if (!options->spawn_server) {
-        (void)snprintf(replay->server, sizeof(replay->server), "%s", options->server);
-        return UC_OK;
-    }
-
-    status = uc_server_spawn(&spawn, &replay->spawned);
-    if (status != UC_OK) {
-        return status;
-    }
-
-    replay->has_spawned = true;
-    (void)snprintf(replay->server, sizeof(replay->server), "%s:%u", options->address,
-            (unsigned)replay->spawned.rpc_port);
-    return UC_OK;
-}
-
-static enum uc_status
 start(struct replay *replay)
 {
     struct uc_dict *topology = NULL;
-    enum uc_status status = find_server(replay);
+    enum uc_status status = uc_replay_servers_open(&replay->servers, replay->options);
 
-    if (status == UC_OK) {
-        status = read_stat(replay, &replay->before);
-    }
     if (status == UC_OK) {
         status = make_topology(replay, &topology);
     }
@@ -240,27 +180,6 @@ report_latencies(struct replay *replay, struct uc_latency *latencies)
     replay->report.latency_count = UC_REPLAY_OP_COUNT;
 }
 
-/* What the server counted during this replay: counters as differences, gauges as they are now. */
-static enum uc_status
-report_server(struct replay *replay)
-{
-    struct uc_stat_reply *server = &replay->report.server;
-    enum uc_status status = read_stat(replay, server);
-
-    if (status != UC_OK) {
-        return status;
-    }
-
-#define SUBTRACT_(field)                                                                         \
-    if (strstr(#field, "_total") != NULL && server->incarnation == replay->before.incarnation) { \
-        server->field -= replay->before.field;                                                   \
-    }
-    UC_STAT_MAP(SUBTRACT_)
-#undef SUBTRACT_
-    replay->report.counts.evicted_blocks = server->evicted_blocks_total;
-    return UC_OK;
-}
-
 static enum uc_status
 finish(struct replay *replay, enum uc_status status)
 {
@@ -272,13 +191,11 @@ finish(struct replay *replay, enum uc_status status)
     report_latencies(replay, latencies);
     uc_block_writers_destroy(replay->writers);
     if (status == UC_OK) {
-        status = report_server(replay);
+        status = uc_replay_servers_count(&replay->servers, &replay->report.server);
+        replay->report.counts.evicted_blocks = replay->report.server.evicted_blocks_total;
     }
-    if (replay->has_spawned) {
-        server_status = uc_server_stop(&replay->spawned);
-        status = status == UC_OK ? server_status : status;
-    }
-    return status;
+    server_status = uc_replay_servers_close(&replay->servers);
+    return status == UC_OK ? server_status : status;
 }
 
 enum uc_status

@@ -71,10 +71,12 @@ static const struct option options_table[] = {
                 "draw the curve (needs gnuplot)"},
         {"simulate", OPTION_FLAG, NULL, NULL, 0, 0, NULL, MEMBER(simulate),
                 "ask the index alone: no server, no bytes"},
-        {"server", OPTION_TEXT, "HOST:PORT", NULL, 0, 0, NULL, MEMBER(server),
-                "replay against a running server"},
+        {"server", OPTION_TEXT, "HOST:PORT[,…]", NULL, 0, 0, NULL, MEMBER(server),
+                "replay against a running server; several share the blocks"},
         {"spawn-server", OPTION_FLAG, NULL, NULL, 0, 0, NULL, MEMBER(spawn_server),
                 "start a server for this replay and stop it afterwards"},
+        {"servers", OPTION_COUNT, "N", "1", 1, 64, NULL, MEMBER(server_count),
+                "with --spawn-server: so many, each of the capacity, share the blocks"},
         {"address", OPTION_TEXT, "HOST", "127.0.0.1", 0, 0, NULL, MEMBER(address),
                 "where a spawned server listens"},
         {"namespace", OPTION_TEXT, "NAME", "default", 0, 0, NULL, MEMBER(namespace_name),
@@ -393,7 +395,7 @@ void
 uc_replay_options_print_help(FILE *file)
 {
     (void)fputs("usage: ucm-bench replay (--trace FILE | --generate SEED[:REQUESTS])\n"
-                "                        (--simulate | --spawn-server | --server HOST:PORT) "
+                "                        (--simulate | --spawn-server | --server HOST:PORT[,…]) "
                 "[options]\n\n"
                 "Replay a trace of requests: each reads its longest present prefix and writes the "
                 "rest.\n\n",

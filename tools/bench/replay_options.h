@@ -43,7 +43,8 @@ struct uc_replay_options {
     const char *policy;    /* in a simulation a list, see policy_spec.h */
     const char *plot_path; /* NULL = no plot */
     const char *fabric;    /* tcp, verbs, auto */
-    const char *server;    /* host:port; NULL = spawned or simulated */
+    const char *server;    /* host:port, a comma between several; NULL = spawned or simulated */
+    uint64_t server_count; /* to spawn */
     const char *address;   /* that a spawned server listens on */
     const char *namespace_name;
     const char *credential;

@@ -66,14 +66,18 @@ static void
 set_down(struct uc_attachment *attachment, bool down)
 {
     struct uc_data_plane *plane = attachment->plane;
+    atomic_uint *count = &plane->down_counts[attachment->server - plane->config->servers.servers];
 
-    if (attachment->is_down != down) {
-        attachment->is_down = down;
-        if (down) {
-            (void)atomic_fetch_add_explicit(&plane->down_count, 1, memory_order_relaxed);
-        } else {
-            (void)atomic_fetch_sub_explicit(&plane->down_count, 1, memory_order_relaxed);
-        }
+    if (attachment->is_down == down) {
+        return;
+    }
+
+    attachment->is_down = down;
+    if (down && atomic_fetch_add_explicit(count, 1, memory_order_relaxed) == 0) {
+        (void)atomic_fetch_add_explicit(&plane->down_servers, 1, memory_order_relaxed);
+    }
+    if (!down && atomic_fetch_sub_explicit(count, 1, memory_order_relaxed) == 1) {
+        (void)atomic_fetch_sub_explicit(&plane->down_servers, 1, memory_order_relaxed);
     }
 }
 

@@ -95,7 +95,7 @@ struct uc_attachment {
     bool ping_pending;
 
     const char *failure; /* note: why it has to drain; static text */
-    bool is_down;        /* counted in the plane's down_count */
+    bool is_down;        /* counted in the plane's down_counts */
     struct uc_backoff backoff;
     uint64_t retry_at_ms;
     uint64_t next_bracket;

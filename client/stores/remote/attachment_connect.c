@@ -77,6 +77,8 @@ drop_offers(struct uc_attachment *attachment)
 static enum uc_status
 check_reply(const struct uc_attachment *attachment, const struct uc_attach_reply *reply)
 {
+    const struct uc_remote_config *config = attachment->plane->config;
+
     if (reply->incarnation != attachment->incarnation) {
         return uc_error(UC_ERR_STALE, "server %s: it has been restarted since the token was made",
                 attachment->server->name);
@@ -85,6 +87,11 @@ check_reply(const struct uc_attachment *attachment, const struct uc_attach_reply
             reply->slot_bytes - reply->block_bytes < UC_FOOTER_BYTES || reply->region_count == 0) {
         return uc_error(UC_ERR_INVALID_PARAM,
                 "server %s: attach answered with sizes that make no sense",
+                attachment->server->name);
+    }
+    if (config->servers.count > 1 && reply->block_bytes != attachment->plane->block_bytes) {
+        return uc_error(UC_ERR_INVALID_PARAM,
+                "server %s: its blocks have another size than those of the other servers",
                 attachment->server->name);
     }
 

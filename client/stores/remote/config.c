@@ -213,20 +213,6 @@ read_injected(const struct uc_dict *dict, struct uc_remote_config *config)
     return UC_OK;
 }
 
-static enum uc_status
-read_servers(const struct uc_dict *dict, struct uc_remote_config *config)
-{
-    enum uc_status status = uc_server_list_read(dict, "servers", &config->servers);
-
-    if (status == UC_OK && config->servers.count > 1) {
-        status = uc_error(UC_ERR_UNSUPPORTED,
-                "remote store: servers lists %zu; this version keeps a namespace on one server",
-                config->servers.count);
-        uc_server_list_fini(&config->servers);
-    }
-    return status;
-}
-
 static void
 derive(struct uc_remote_config *config)
 {
@@ -280,7 +266,7 @@ uc_remote_config_read(const struct uc_dict *dict, struct uc_remote_config *confi
         status = read_injected(dict, config);
     }
     if (status == UC_OK) {
-        status = read_servers(dict, config);
+        status = uc_server_list_read(dict, "servers", &config->servers);
     }
     if (status == UC_OK) {
         derive(config);

@@ -51,7 +51,7 @@ struct uc_remote_config {
  *
  * @param[out] config_out  set on success only; released by uc_remote_config_fini()
  * @retval UC_ERR_INVALID_PARAM  the text names key, value and what is allowed
- * @retval UC_ERR_UNSUPPORTED    more than one server, or a lower tier
+ * @retval UC_ERR_UNSUPPORTED    a lower tier
  */
 UC_MUST_CHECK enum uc_status uc_remote_config_read(
         const struct uc_dict *dict, struct uc_remote_config *config_out);

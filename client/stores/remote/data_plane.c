@@ -63,6 +63,18 @@ close_descriptors(struct uc_data_plane *plane)
     }
 }
 
+static enum uc_status
+make_server_arrays(struct uc_data_plane *plane, size_t count)
+{
+    plane->plans = calloc(count, sizeof(plane->plans[0]));
+    plane->down_counts = calloc(count, sizeof(plane->down_counts[0]));
+    if (plane->plans == NULL || plane->down_counts == NULL) {
+        return uc_error(UC_ERR_OUT_OF_MEMORY, "remote store: no memory for %zu servers", count);
+    }
+
+    return UC_OK;
+}
+
 enum uc_status
 uc_data_plane_create(const struct uc_remote_config *config, uint64_t block_bytes,
         struct uc_data_plane **plane_out)
@@ -84,7 +96,10 @@ uc_data_plane_create(const struct uc_remote_config *config, uint64_t block_bytes
     uc_list_init(&plane->prerequisites);
     uc_list_init(&plane->ready);
 
-    status = uc_transports_open(config, &plane->transports);
+    status = make_server_arrays(plane, config->servers.count);
+    if (status == UC_OK) {
+        status = uc_transports_open(config, &plane->transports);
+    }
     if (status != UC_OK) {
         goto err_free;
     }
@@ -117,6 +132,8 @@ err_close:
     close_descriptors(plane);
     uc_transports_close(&plane->transports);
 err_free:
+    free(plane->plans);
+    free(plane->down_counts);
     free(plane);
     return status;
 }
@@ -146,12 +163,13 @@ uc_data_plane_destroy(struct uc_data_plane *plane)
     uc_rpc_buffer_fini(&plane->params);
     close_descriptors(plane);
     uc_transports_close(&plane->transports);
+    free(plane->plans);
+    free(plane->down_counts);
     free(plane);
 }
 
-/* A job to fill: one that came back, else a new one. */
-static struct uc_job *
-take_job(struct uc_data_plane *plane)
+struct uc_job *
+uc_plane_take_job(struct uc_data_plane *plane)
 {
     struct uc_job *job;
 
@@ -171,6 +189,13 @@ take_job(struct uc_data_plane *plane)
         plane->made_jobs = job;
     }
     return job;
+}
+
+void
+uc_plane_return_job(struct uc_data_plane *plane, struct uc_job *job)
+{
+    job->next = plane->free_jobs;
+    plane->free_jobs = job;
 }
 
 static void
@@ -222,6 +247,7 @@ uc_data_plane_submit(struct uc_data_plane *plane, bool is_dump, uint64_t job_id,
 {
     uint64_t timeout_ms = descriptor->timeout_ms;
     enum uc_status status = check_submit(plane, is_dump, job_id, descriptor, token, first_key);
+    uint64_t deadline_ms;
     struct uc_job *job;
 
     if (status != UC_OK) {
@@ -231,7 +257,7 @@ uc_data_plane_submit(struct uc_data_plane *plane, bool is_dump, uint64_t job_id,
     if (status != UC_OK) {
         return status;
     }
-    job = take_job(plane);
+    job = uc_plane_take_job(plane);
     if (job == NULL) {
         uc_completion_queue_drop(plane->queue, job_id);
         return uc_error(UC_ERR_OUT_OF_MEMORY, "remote store: no memory for a job");
@@ -239,15 +265,17 @@ uc_data_plane_submit(struct uc_data_plane *plane, bool is_dump, uint64_t job_id,
 
     status = uc_job_build(job, is_dump, descriptor, token, first_key);
     if (status != UC_OK) {
-        job->next = plane->free_jobs;
-        plane->free_jobs = job;
+        uc_plane_return_job(plane, job);
         uc_completion_queue_drop(plane->queue, job_id);
         return status;
     }
-    job->job_id = job_id;
-    job->prerequisite_handle = descriptor->prerequisite_handle;
-    job->deadline_ms = uc_time_add_ms(
+    deadline_ms = uc_time_add_ms(
             uc_plane_now_ms(plane), timeout_ms == 0 ? plane->config->timeout_ms : timeout_ms);
+    for (struct uc_job *part = job; part != NULL; part = part->next_part) {
+        part->job_id = job_id;
+        part->prerequisite_handle = descriptor->prerequisite_handle;
+        part->deadline_ms = deadline_ms;
+    }
     push_job(plane, job);
     return UC_OK;
 }
@@ -281,7 +309,14 @@ uc_data_plane_queue(struct uc_data_plane *plane)
 bool
 uc_data_plane_is_healthy(const struct uc_data_plane *plane)
 {
-    return atomic_load_explicit(&plane->down_count, memory_order_relaxed) == 0;
+    return atomic_load_explicit(&plane->down_servers, memory_order_relaxed) <
+           plane->config->servers.count;
+}
+
+bool
+uc_data_plane_is_down(const struct uc_data_plane *plane, size_t server)
+{
+    return atomic_load_explicit(&plane->down_counts[server], memory_order_relaxed) > 0;
 }
 
 void

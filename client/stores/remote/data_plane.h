@@ -75,8 +75,11 @@ UC_MUST_CHECK enum uc_status uc_data_plane_deregister(
 /** Where the events of jobs are. */
 struct uc_completion_queue *uc_data_plane_queue(struct uc_data_plane *plane);
 
-/** @return false while an attachment could not be made or made again. */
+/** @return whether there is a server that attachments could be made to, or that none was tried with. */
 bool uc_data_plane_is_healthy(const struct uc_data_plane *plane);
+
+/** @return whether an attachment to this server could not be made or made again. */
+bool uc_data_plane_is_down(const struct uc_data_plane *plane, size_t server);
 
 void uc_data_plane_counters(
         const struct uc_data_plane *plane, struct uc_plane_counters *counters_out);

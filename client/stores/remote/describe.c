@@ -46,11 +46,28 @@ describe_texts(const struct uc_remote_facts *facts, struct uc_dict *description)
     for (size_t idx = 0; idx < sizeof(rows) / sizeof(rows[0]) && status == UC_OK; idx++) {
         status = uc_dict_set_string(description, rows[idx].key, rows[idx].text);
     }
-    for (size_t idx = 0; idx < facts->config->servers.count && status == UC_OK; idx++) {
-        status = uc_dict_append_string(
-                description, "servers", facts->config->servers.servers[idx].name);
-    }
     return status;
+}
+
+/* `servers` in the order of the list, `servers_down` those out of reach now. */
+static enum uc_status
+describe_servers(const struct uc_remote_facts *facts, struct uc_dict *description)
+{
+    const struct uc_server_list *servers = &facts->config->servers;
+    enum uc_status status = UC_OK;
+    int64_t down_count = 0;
+
+    for (size_t idx = 0; idx < servers->count && status == UC_OK; idx++) {
+        const char *name = servers->servers[idx].name;
+
+        status = uc_dict_append_string(description, "servers", name);
+        if (status == UC_OK && !facts->reaches(facts->reaches_context, idx)) {
+            down_count++;
+            status = uc_dict_append_string(description, "servers_down", name);
+        }
+    }
+    return status != UC_OK ? status
+                           : uc_dict_set_int(description, "servers_down_count", down_count);
 }
 
 static enum uc_status
@@ -97,6 +114,9 @@ uc_remote_describe(const struct uc_remote_facts *facts, struct uc_dict *descript
 {
     enum uc_status status = describe_texts(facts, description);
 
+    if (status == UC_OK) {
+        status = describe_servers(facts, description);
+    }
     if (status == UC_OK) {
         status = describe_flags(facts, description);
     }

@@ -6,6 +6,7 @@
 #define UC_REMOTE_DESCRIBE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include <ucm/compiler.h>
@@ -21,8 +22,10 @@ struct uc_remote_facts {
     const struct uc_remote_config *config;
     struct uc_hello_reply hello;
     struct uc_plane_counters counters;
-    const char *fabric; /* NULL = none yet */
-    uint64_t session_count;
+    const char *fabric;                                  /* NULL = none yet */
+    bool (*reaches)(const void *context, size_t server); /* whether a server can be used now */
+    const void *reaches_context;
+    uint64_t session_count; /* of all servers, since setup */
     bool connected;
     bool healthy;
 };

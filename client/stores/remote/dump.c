@@ -128,7 +128,7 @@ put_ranges(struct uc_job *job)
             range.length_bytes = block->size_bytes;
             range.announced_bytes = block->announced_bytes;
         }
-        uc_written_range_put(job->bitmap + idx * UC_WRITTEN_BYTES, &range);
+        uc_written_range_put(job->ranges + idx * UC_WRITTEN_BYTES, &range);
     }
 }
 
@@ -141,7 +141,7 @@ end_bracket(struct uc_job *job)
 
     if (request.ok) {
         put_ranges(job);
-        request.ranges = job->bitmap;
+        request.ranges = job->ranges;
         request.range_count = job->block_count;
     }
     uc_rpc_buffer_reset(&job->plane->params);

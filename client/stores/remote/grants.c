@@ -70,13 +70,13 @@ uc_grants_take(struct uc_grants *grants, const struct uc_token_node *node, enum 
 }
 
 void
-uc_grants_forget_others(struct uc_grants *grants, uint64_t epoch)
+uc_grants_forget_others(struct uc_grants *grants, size_t server, uint64_t epoch)
 {
     for (size_t idx = 0; idx < UC_GRANT_BUCKETS; idx++) {
         uc_list_for_each_safe (node, following, &grants->buckets[idx]) {
             struct uc_held_grant *held = uc_list_entry(node, struct uc_held_grant, link);
 
-            if (held->epoch != epoch) {
+            if (held->server == server && held->epoch != epoch) {
                 drop(grants, held);
             }
         }

@@ -28,6 +28,7 @@ enum {
 /** One grant. Heap memory, made before the call that will be given it. */
 struct uc_held_grant {
     struct uc_list link;
+    size_t server; /* index in the server list */
     uint64_t grant;
     uint64_t epoch; /* of the session, see client/cluster/session.h */
     size_t key_count;
@@ -57,7 +58,7 @@ void uc_grants_add(struct uc_grants *grants, struct uc_held_grant *held);
 struct uc_held_grant *uc_grants_take(struct uc_grants *grants, const struct uc_token_node *node,
         enum uc_token_kind kind, size_t key_count);
 
-/** Conclude locally what sessions other than @p epoch held. */
-void uc_grants_forget_others(struct uc_grants *grants, uint64_t epoch);
+/** Conclude locally what sessions of a server other than @p epoch held. */
+void uc_grants_forget_others(struct uc_grants *grants, size_t server, uint64_t epoch);
 
 #endif /* UC_REMOTE_GRANTS_H */

@@ -86,7 +86,7 @@ uc_job_start(struct uc_job *job)
 {
     struct uc_attachment *attachment = job->attachment;
     enum uc_status status = uc_token_payload_verify(
-            job->plane->mac, &job->view, job->token.keys, 0, attachment->mac_key);
+            job->plane->mac, &job->view, job->token.keys, job->node_idx, attachment->mac_key);
 
     uc_list_add(&attachment->active, &job->link);
     if (status != UC_OK) {
@@ -290,54 +290,69 @@ uc_job_checksum_pieces(struct uc_job *job, const struct uc_job_block *block)
     return job->checksum_pieces;
 }
 
-/* Result bits, and the status of the lowest failed block. */
-static enum uc_status
-collect_result(struct uc_job *job)
+/* Add a part to the result: bits, and the status of the lowest failed block. */
+static void
+collect_result(const struct uc_job *job, struct uc_job *lead)
 {
-    enum uc_status code = UC_OK;
-    uint64_t bytes = 0;
-    size_t moved = 0;
-    size_t failed = 0;
-
-    memset(job->bitmap, 0, (job->block_count + 7) / 8);
     for (size_t idx = 0; idx < job->block_count; idx++) {
         const struct uc_job_block *block = &job->blocks[idx];
 
         if (block->status != UC_OK) {
-            code = code == UC_OK ? block->status : code;
-            failed++;
+            if (lead->code == UC_OK || block->job_idx < lead->code_idx) {
+                lead->code = block->status;
+                lead->code_idx = block->job_idx;
+            }
+            lead->failed_count++;
+            lead->late = lead->late || job->timed_out;
             continue;
         }
-        job->bitmap[idx / 8] |= (uint8_t)(1u << (idx % 8));
+        lead->result[block->job_idx / 8] |= (uint8_t)(1u << (block->job_idx % 8));
         if (!block->skip) {
-            bytes += block->size_bytes;
-            moved++;
+            lead->moved_bytes += block->size_bytes;
+            lead->moved_count++;
         }
     }
+}
 
-    uc_plane_count(job->plane, job->is_dump ? UC_COUNT_dumps : UC_COUNT_loads, 1);
+static void
+count_result(struct uc_job *lead)
+{
+    struct uc_data_plane *plane = lead->plane;
+    bool is_dump = lead->is_dump;
+
+    uc_plane_count(plane, is_dump ? UC_COUNT_dumps : UC_COUNT_loads, 1);
     uc_plane_count(
-            job->plane, job->is_dump ? UC_COUNT_blocks_written : UC_COUNT_blocks_read, moved);
-    uc_plane_count(job->plane, job->is_dump ? UC_COUNT_bytes_written : UC_COUNT_bytes_read, bytes);
-    uc_plane_count(job->plane, UC_COUNT_failed_blocks, failed);
-    if (code != UC_OK && job->timed_out) {
-        uc_plane_count(job->plane, UC_COUNT_timeouts, 1);
-        code = UC_ERR_TIMEOUT;
+            plane, is_dump ? UC_COUNT_blocks_written : UC_COUNT_blocks_read, lead->moved_count);
+    uc_plane_count(
+            plane, is_dump ? UC_COUNT_bytes_written : UC_COUNT_bytes_read, lead->moved_bytes);
+    uc_plane_count(plane, UC_COUNT_failed_blocks, lead->failed_count);
+    if (lead->late) {
+        uc_plane_count(plane, UC_COUNT_timeouts, 1);
+        lead->code = UC_ERR_TIMEOUT;
     }
-    return code;
 }
 
 void
 uc_job_finish(struct uc_job *job)
 {
     struct uc_data_plane *plane = job->plane;
-    enum uc_status code = collect_result(job);
+    struct uc_job *lead = job->lead;
 
     uc_list_remove(&job->link);
     uc_list_remove(&job->ready_link);
     job->attachment = NULL;
+    collect_result(job, lead);
+    lead->parts_left--;
+    if (job != lead) {
+        uc_plane_recycle(plane, job);
+    }
+    if (lead->parts_left > 0) {
+        return;
+    }
+
+    count_result(lead);
     /* Before the event: once it is consumed, the engine may deregister. */
-    uc_job_release_memory(job);
-    uc_completion_queue_finish(plane->queue, job->job_id, code, job->bitmap);
-    uc_plane_recycle(plane, job);
+    uc_job_release_memory(lead);
+    uc_completion_queue_finish(plane->queue, lead->job_id, lead->code, lead->result);
+    uc_plane_recycle(plane, lead);
 }

@@ -5,6 +5,10 @@
  * One load or dump: built by the data thread, run by the progress thread, recycled with its arrays, so that a
  * submit allocates nothing once the arrays have grown to the engine's sizes.
  *
+ * Blocks that lie on several servers make a job of several parts: one struct uc_job per server, each with its
+ * own attachment, bracket and fate. The first of them leads: it has the token and the held memory, gathers the
+ * results, and ends last, with the one event.
+ *
  * Threads: the data thread until uc_data_plane_submit() has pushed the job, then the progress thread until
  * uc_job_finish().
  */
@@ -52,6 +56,7 @@ struct uc_job_op {
 struct uc_job_block {
     const struct uc_block_id *key; /* in the job's copy of the token */
     struct uc_entry entry;
+    size_t job_idx;        /* where the engine's job has it */
     uint64_t offset_bytes; /* range of the stored block */
     uint64_t size_bytes;
     uint64_t announced_bytes; /* dump: length that the footer names */
@@ -66,6 +71,8 @@ struct uc_job_block {
 struct uc_job {
     struct uc_job *next;      /* in a stack: submitted, recycled, free */
     struct uc_job *next_made; /* of all jobs of the plane */
+    struct uc_job *lead;      /* of the parts; itself where there is one only */
+    struct uc_job *next_part; /* from the lead on */
     struct uc_list link; /* attachment's waiting or active list, or the plane's prerequisites */
     struct uc_list ready_link;
     struct uc_data_plane *plane;
@@ -83,15 +90,28 @@ struct uc_job {
     uint64_t rpc_sent_ms;
     uint64_t bracket;
     size_t pending_ops;
-    size_t first_key; /* of the token */
+    size_t first_key; /* of the part, among the keys of its grant */
 
-    /* The token: keys and payload in token_bytes, which the MAC covers as a whole. */
+    /* The token: keys and payload in the lead's token_bytes, which the MAC covers as a whole. */
     struct uc_token token;
     struct uc_token_view view; /* of the copy */
-    struct uc_token_node node;
+    struct uc_token_node node; /* the one that this part goes to */
+    size_t node_idx;
     const struct uc_server_address *server;
     uint8_t *token_bytes;
     size_t token_capacity;
+
+    /* The lead's: what has come of the parts so far. */
+    size_t parts_left;
+    size_t total_count; /* blocks of the whole job */
+    uint8_t *result;    /* a bit per block */
+    size_t result_capacity;
+    enum uc_status code; /* of the failed block with the lowest index */
+    size_t code_idx;
+    size_t failed_count;
+    size_t moved_count;
+    uint64_t moved_bytes;
+    bool late; /* a part ran out of time */
 
     struct uc_job_block *blocks;
     size_t block_count;
@@ -106,14 +126,24 @@ struct uc_job {
     struct uc_job_op *ops;
     size_t op_count;
     size_t op_capacity;
-    struct uc_memory **held; /* distinct entries that the pieces lie in */
+    struct uc_memory **held; /* the lead's: distinct entries that the pieces lie in */
     size_t held_count;
     size_t held_capacity;
     uint8_t *footers; /* UC_FOOTER_BYTES per block, registered with the transports */
     size_t footer_capacity;
     struct uc_local_memory footer_memory;
-    uint8_t *bitmap; /* result bits, or the ranges of write_end: 24 bytes per block */
-    size_t bitmap_capacity;
+    uint8_t *ranges; /* of write_end: 24 bytes per block */
+    size_t range_capacity;
+};
+
+/** The blocks of a job being built that lie on one server. A plain value. */
+struct uc_part_plan {
+    const struct uc_server_address *server;
+    struct uc_job *part; /* NULL = no block */
+    size_t before_count; /* keys of the grant before the job's */
+    size_t block_count;
+    size_t piece_count;
+    size_t widest; /* pieces of the block that has most */
 };
 
 /** @return a job with empty arrays, or NULL. */
@@ -121,7 +151,8 @@ struct uc_job *uc_job_create(struct uc_data_plane *plane);
 void uc_job_destroy(struct uc_job *job);
 
 /**
- * Fill a job from what the engine submitted; all of it is checked. Data thread.
+ * Fill a job from what the engine submitted; all of it is checked. Takes further jobs for its parts. Data
+ * thread.
  *
  * @retval UC_ERR_INVALID_PARAM  shape, token, regions (R-2.6, R-2.17)
  * @retval UC_ERR_OUT_OF_MEMORY
@@ -129,7 +160,7 @@ void uc_job_destroy(struct uc_job *job);
 UC_MUST_CHECK enum uc_status uc_job_build(struct uc_job *job, bool is_dump,
         const struct uc_job_descriptor *descriptor, const struct uc_token *token, size_t first_key);
 
-/** Let go of the registered memory that the job holds. */
+/** Let go of the registered memory that a lead holds. */
 void uc_job_release_memory(struct uc_job *job);
 
 /* What follows runs on the progress thread. */
@@ -143,7 +174,10 @@ void uc_job_advance(struct uc_job *job);
 /** Fail every block that has not failed yet (for a dump: but those that move nothing). */
 void uc_job_fail_blocks(struct uc_job *job, enum uc_status status);
 
-/** Deliver the event and recycle. No operation is posted, no call under way. */
+/**
+ * End a part: no operation of it is posted, no call under way. The last one delivers the event. Parts and
+ * lead are recycled and must not be touched any more.
+ */
 void uc_job_finish(struct uc_job *job);
 
 /** Post ops [first, first + count) in order; refused ones fail their blocks. */

@@ -38,7 +38,8 @@ uc_job_destroy(struct uc_job *job)
     free(job->ops);
     free(job->held);
     free(job->footers);
-    free(job->bitmap);
+    free(job->ranges);
+    free(job->result);
     free(job);
 }
 
@@ -100,21 +101,21 @@ reserve_footers(struct uc_job *job, size_t count)
 }
 
 static enum uc_status
-reserve_arrays(struct uc_job *job, size_t block_count, size_t piece_count, size_t widest)
+reserve_arrays(struct uc_job *job, const struct uc_part_plan *plan)
 {
     size_t chunk = job->plane->transports.max_piece_count;
-    size_t all_pieces = piece_count + block_count; /* one more per block for its footer */
+    size_t block_count = plan->block_count;
+    size_t all_pieces = plan->piece_count + block_count; /* one more per block for its footer */
     size_t op_count = all_pieces / chunk + 3 * block_count + 1;
 
     if (!reserve(&job->blocks, &job->block_capacity, block_count, sizeof(job->blocks[0])) ||
             !reserve(&job->pieces, &job->piece_capacity, all_pieces, sizeof(job->pieces[0])) ||
             !reserve(&job->piece_memory, &job->piece_memory_capacity, all_pieces,
                     sizeof(job->piece_memory[0])) ||
-            !reserve(&job->held, &job->held_capacity, all_pieces, sizeof(job->held[0])) ||
-            !reserve(&job->checksum_pieces, &job->checksum_capacity, widest,
+            !reserve(&job->checksum_pieces, &job->checksum_capacity, plan->widest,
                     sizeof(job->checksum_pieces[0])) ||
             !reserve(&job->ops, &job->op_capacity, op_count, sizeof(job->ops[0])) ||
-            !reserve(&job->bitmap, &job->bitmap_capacity, block_count, UC_WRITTEN_BYTES)) {
+            !reserve(&job->ranges, &job->range_capacity, block_count, UC_WRITTEN_BYTES)) {
         return uc_error(UC_ERR_OUT_OF_MEMORY, "remote store: no memory for a job of %zu blocks",
                 block_count);
     }
@@ -122,13 +123,36 @@ reserve_arrays(struct uc_job *job, size_t block_count, size_t piece_count, size_
     return reserve_footers(job, block_count);
 }
 
+/* What the lead keeps for all parts. */
 static enum uc_status
-copy_token(struct uc_job *job, bool is_dump, const struct uc_token *token)
+reserve_lead(struct uc_job *lead, size_t block_count, size_t piece_count)
+{
+    size_t bytes = (block_count + 7) / 8;
+
+    if (!reserve(&lead->held, &lead->held_capacity, piece_count + 1, sizeof(lead->held[0])) ||
+            !reserve(&lead->result, &lead->result_capacity, bytes, 1)) {
+        return uc_error(UC_ERR_OUT_OF_MEMORY, "remote store: no memory for a job of %zu blocks",
+                block_count);
+    }
+
+    memset(lead->result, 0, bytes);
+    lead->total_count = block_count;
+    lead->parts_left = 0;
+    lead->code = UC_OK;
+    lead->code_idx = 0;
+    lead->failed_count = 0;
+    lead->moved_count = 0;
+    lead->moved_bytes = 0;
+    lead->late = false;
+    return UC_OK;
+}
+
+static enum uc_status
+copy_token(struct uc_job *job, const struct uc_token *token)
 {
     const struct uc_server_list *servers = &job->plane->config->servers;
     size_t key_bytes = token->key_count * UC_BLOCK_ID_BYTES;
     enum uc_status status;
-    size_t server_idx;
 
     if (!reserve(&job->token_bytes, &job->token_capacity, key_bytes + token->payload_bytes, 1)) {
         return uc_error(UC_ERR_OUT_OF_MEMORY, "remote store: no memory for a token");
@@ -145,26 +169,65 @@ copy_token(struct uc_job *job, bool is_dump, const struct uc_token *token)
     if (status != UC_OK) {
         return status;
     }
-    if (job->view.node_count != 1 || job->view.copies != 1) {
+    if (job->view.node_count > servers->count || job->view.copies != 1) {
         return uc_error(UC_ERR_INVALID_PARAM,
-                "remote store: the token names %zu servers; this version knows one",
-                job->view.node_count);
+                "remote store: the token names %zu servers and %zu copies; `servers` lists %zu, and "
+                "this version knows one copy: give scheduler and workers the same list",
+                job->view.node_count, job->view.copies, servers->count);
     }
 
-    uc_token_payload_node(&job->view, 0, &job->node);
-    server_idx = uc_server_list_find(servers, job->node.name, job->node.name_bytes);
+    return UC_OK;
+}
+
+/* Find the server that a node of the token names. */
+static enum uc_status
+plan_node(const struct uc_job *lead, bool is_dump, size_t node_idx, struct uc_part_plan *plan)
+{
+    const struct uc_server_list *servers = &lead->plane->config->servers;
+    struct uc_token_node node;
+    size_t server_idx;
+
+    uc_token_payload_node(&lead->view, node_idx, &node);
+    server_idx = uc_server_list_find(servers, node.name, node.name_bytes);
     if (server_idx == SIZE_MAX) {
         return uc_error(UC_ERR_INVALID_PARAM,
                 "remote store: the token names server \"%.*s\", which `servers` does not list: give "
                 "scheduler and workers the same list",
-                (int)job->node.name_bytes, job->node.name);
+                (int)node.name_bytes, node.name);
     }
-    if (job->node.kind != (is_dump ? UC_TOKEN_WRITE : UC_TOKEN_READ)) {
+    if (node.kind != (is_dump ? UC_TOKEN_WRITE : UC_TOKEN_READ)) {
         return uc_error(UC_ERR_INVALID_PARAM, "remote store: a %s needs the token of %s",
                 is_dump ? "dump" : "load", is_dump ? "an alloc" : "a pin");
     }
-    job->server = &servers->servers[server_idx];
+
+    *plan = (struct uc_part_plan){.server = &servers->servers[server_idx], .widest = 1};
     return UC_OK;
+}
+
+static struct uc_part_plan *
+plan_of_key(const struct uc_job *lead, size_t key_idx)
+{
+    struct uc_token_entry entry;
+
+    uc_token_payload_entry(&lead->view, key_idx, 0, &entry);
+    return &lead->plane->plans[entry.node_idx];
+}
+
+/* Count what every server's part will hold. */
+static void
+plan_blocks(const struct uc_job *lead, const struct uc_job_descriptor *descriptor, size_t first_key)
+{
+    for (size_t idx = 0; idx < first_key; idx++) {
+        plan_of_key(lead, idx)->before_count++;
+    }
+    for (size_t idx = 0; idx < descriptor->count; idx++) {
+        struct uc_part_plan *plan = plan_of_key(lead, first_key + idx);
+        size_t piece_count = descriptor->payloads[idx].pointer_count;
+
+        plan->block_count++;
+        plan->piece_count += piece_count;
+        plan->widest = piece_count > plan->widest ? piece_count : plan->widest;
+    }
 }
 
 /* the named region, else one that covers the range, else none. */
@@ -212,7 +275,7 @@ add_piece(struct uc_job *job, const struct uc_block_payload *payload, size_t idx
     if (memory != NULL && memory->last_job != stamp) {
         memory->last_job = stamp;
         uc_memory_get(memory);
-        job->held[job->held_count++] = memory;
+        job->lead->held[job->lead->held_count++] = memory;
     }
     job->piece_memory[job->piece_count] = memory;
     job->pieces[job->piece_count] = (struct uc_fabric_piece){
@@ -224,11 +287,11 @@ add_piece(struct uc_job *job, const struct uc_block_payload *payload, size_t idx
 }
 
 static enum uc_status
-add_block(struct uc_job *job, size_t block_idx, const struct uc_block_id *id,
+add_block(struct uc_job *job, size_t job_idx, size_t key_idx, const struct uc_block_id *id,
         const struct uc_block_payload *payload, uint64_t stamp)
 {
+    size_t block_idx = job->block_count;
     struct uc_job_block *block = &job->blocks[block_idx];
-    size_t key_idx = job->first_key + block_idx;
     struct uc_token_entry entry;
     uint64_t size_bytes = 0;
     enum uc_status status = uc_payload_check(payload, &size_bytes);
@@ -237,7 +300,7 @@ add_block(struct uc_job *job, size_t block_idx, const struct uc_block_id *id,
         return status;
     }
     if (size_bytes == 0 || memcmp(id, &job->token.keys[key_idx], sizeof(*id)) != 0) {
-        return uc_error(UC_ERR_INVALID_PARAM, "remote store: block %zu %s", block_idx,
+        return uc_error(UC_ERR_INVALID_PARAM, "remote store: block %zu %s", job_idx,
                 size_bytes == 0 ? "has an empty payload" : "is not the token's key there");
     }
 
@@ -252,6 +315,7 @@ add_block(struct uc_job *job, size_t block_idx, const struct uc_block_id *id,
                             .generation = entry.generation,
                             .length_bytes = entry.length_bytes,
                     },
+            .job_idx = job_idx,
             .offset_bytes = payload->block_offset,
             .size_bytes = size_bytes,
             .first_piece = job->piece_count,
@@ -268,24 +332,106 @@ add_block(struct uc_job *job, size_t block_idx, const struct uc_block_id *id,
             .length_bytes = job->is_dump ? UC_FOOTER_WRITER_BYTES : UC_FOOTER_BYTES,
     };
     job->piece_count++;
+    job->block_count++;
     return status;
 }
 
+/* Make a part the one of a node, without blocks as yet. */
 static void
-job_reset(struct uc_job *job, bool is_dump, size_t first_key, size_t block_count)
+part_reset(struct uc_job *part, struct uc_job *lead, bool is_dump, size_t node_idx)
 {
-    job->attachment = NULL;
-    job->state = UC_JOB_WAITING;
-    job->is_dump = is_dump;
-    job->timed_out = false;
-    job->broken = false;
-    job->rpc_pending = false;
-    job->pending_ops = 0;
-    job->first_key = first_key;
-    job->block_count = block_count;
-    job->piece_count = 0;
-    job->op_count = 0;
-    job->held_count = 0;
+    const struct uc_part_plan *plan = &lead->plane->plans[node_idx];
+
+    part->lead = lead;
+    part->next_part = NULL;
+    part->attachment = NULL;
+    part->state = UC_JOB_WAITING;
+    part->is_dump = is_dump;
+    part->timed_out = false;
+    part->broken = false;
+    part->rpc_pending = false;
+    part->pending_ops = 0;
+    part->first_key = plan->before_count;
+    part->block_count = 0;
+    part->piece_count = 0;
+    part->op_count = 0;
+    part->held_count = 0;
+    part->token = lead->token;
+    part->view = lead->view;
+    part->node_idx = node_idx;
+    part->server = plan->server;
+    uc_token_payload_node(&part->view, node_idx, &part->node);
+}
+
+/* A part for every server that has blocks; the lead is the first of them. */
+static enum uc_status
+make_parts(struct uc_job *lead, bool is_dump)
+{
+    struct uc_data_plane *plane = lead->plane;
+    struct uc_job *last = NULL;
+
+    for (size_t node_idx = 0; node_idx < lead->view.node_count; node_idx++) {
+        struct uc_part_plan *plan = &plane->plans[node_idx];
+        enum uc_status status;
+
+        if (plan->block_count == 0) {
+            continue;
+        }
+        plan->part = last == NULL ? lead : uc_plane_take_job(plane);
+        if (plan->part == NULL) {
+            return uc_error(UC_ERR_OUT_OF_MEMORY, "remote store: no memory for a part of a job");
+        }
+        part_reset(plan->part, lead, is_dump, node_idx);
+        lead->parts_left++;
+        if (last != NULL) {
+            last->next_part = plan->part;
+        }
+        last = plan->part;
+        status = reserve_arrays(plan->part, plan);
+        if (status != UC_OK) {
+            return status;
+        }
+    }
+
+    return UC_OK;
+}
+
+static enum uc_status
+plan_parts(struct uc_job *lead, bool is_dump, const struct uc_job_descriptor *descriptor,
+        size_t first_key)
+{
+    size_t piece_count = 0;
+    enum uc_status status = UC_OK;
+
+    for (size_t idx = 0; idx < lead->view.node_count && status == UC_OK; idx++) {
+        status = plan_node(lead, is_dump, idx, &lead->plane->plans[idx]);
+    }
+    if (status != UC_OK) {
+        return status;
+    }
+
+    plan_blocks(lead, descriptor, first_key);
+    for (size_t idx = 0; idx < lead->view.node_count; idx++) {
+        piece_count += lead->plane->plans[idx].piece_count;
+    }
+    status = reserve_lead(lead, descriptor->count, piece_count);
+    return status != UC_OK ? status : make_parts(lead, is_dump);
+}
+
+/* Undo a build that failed; the lead itself stays the caller's. */
+static void
+drop_parts(struct uc_job *lead)
+{
+    struct uc_job *part = lead->next_part;
+
+    uc_job_release_memory(lead);
+    lead->next_part = NULL;
+    while (part != NULL) {
+        struct uc_job *following = part->next_part;
+
+        uc_plane_return_job(lead->plane, part);
+        part = following;
+    }
 }
 
 enum uc_status
@@ -293,28 +439,21 @@ uc_job_build(struct uc_job *job, bool is_dump, const struct uc_job_descriptor *d
         const struct uc_token *token, size_t first_key)
 {
     uint64_t stamp = ++job->plane->last_stamp;
-    size_t piece_count = 0;
-    size_t widest = 1;
     enum uc_status status;
 
-    job_reset(job, is_dump, first_key, descriptor->count);
-    for (size_t idx = 0; idx < descriptor->count; idx++) {
-        piece_count += descriptor->payloads[idx].pointer_count;
-        if (descriptor->payloads[idx].pointer_count > widest) {
-            widest = descriptor->payloads[idx].pointer_count;
-        }
-    }
-
-    status = copy_token(job, is_dump, token);
+    job->lead = job;
+    job->next_part = NULL;
+    job->held_count = 0;
+    status = copy_token(job, token);
     if (status == UC_OK) {
-        status = reserve_arrays(job, descriptor->count, piece_count, widest);
+        status = plan_parts(job, is_dump, descriptor, first_key);
     }
     for (size_t idx = 0; idx < descriptor->count && status == UC_OK; idx++) {
-        status =
-                add_block(job, idx, &descriptor->block_ids[idx], &descriptor->payloads[idx], stamp);
+        status = add_block(plan_of_key(job, first_key + idx)->part, idx, first_key + idx,
+                &descriptor->block_ids[idx], &descriptor->payloads[idx], stamp);
     }
     if (status != UC_OK) {
-        uc_job_release_memory(job);
+        drop_parts(job);
     }
     return status;
 }

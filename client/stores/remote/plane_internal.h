@@ -22,6 +22,7 @@
 #include "net/token_payload.h"
 
 struct uc_job;
+struct uc_part_plan;
 
 /** Indices of the counters. */
 #define UC_PLANE_COUNTER_ENUM_(field) UC_COUNT_##field,
@@ -42,6 +43,7 @@ struct uc_data_plane {
     struct uc_job *free_jobs;
     struct uc_job *made_jobs;
     uint64_t last_stamp;
+    struct uc_part_plan *plans; /* one per server, for the job being built */
 
     /* Between the two threads: stacks that one pushes and the other takes as a whole. */
     _Atomic(struct uc_job *) submitted;
@@ -63,7 +65,8 @@ struct uc_data_plane {
     struct uc_token_mac *mac;
 
     /* Read by any thread. */
-    atomic_uint down_count; /* attachments that are down */
+    atomic_uint *down_counts;   /* per server: attachments that are down */
+    atomic_size_t down_servers; /* how many of these are not 0 */
     _Atomic(const char *) fabric_name;
     atomic_uint_least64_t counters[UC_PLANE_COUNTER_COUNT];
 };
@@ -88,5 +91,10 @@ void uc_plane_make_ready(struct uc_data_plane *plane, struct uc_job *job);
 
 /** Give a finished job back to the data thread. */
 void uc_plane_recycle(struct uc_data_plane *plane, struct uc_job *job);
+
+/** A job to fill: one that came back, else a new one; NULL without memory. Data thread. */
+struct uc_job *uc_plane_take_job(struct uc_data_plane *plane);
+/** Put a job back that was not submitted. Data thread. */
+void uc_plane_return_job(struct uc_data_plane *plane, struct uc_job *job);
 
 #endif /* UC_REMOTE_PLANE_INTERNAL_H */

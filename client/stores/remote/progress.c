@@ -51,15 +51,28 @@ uc_plane_recycle(struct uc_data_plane *plane, struct uc_job *job)
 }
 
 static void
-fail_job(struct uc_job *job, enum uc_status status)
+fail_part(struct uc_job *job, enum uc_status status)
 {
     uc_job_fail_blocks(job, status);
     uc_job_finish(job);
 }
 
-/* Give a job whose prerequisite has fired to its attachment. */
+/* Fail a job that has not been dispatched. */
 static void
-dispatch(struct uc_data_plane *plane, struct uc_job *job)
+fail_job(struct uc_job *lead, enum uc_status status)
+{
+    struct uc_job *following;
+
+    for (struct uc_job *part = lead; part != NULL; part = following) {
+        following = part->next_part;
+        part->timed_out = status == UC_ERR_TIMEOUT;
+        fail_part(part, status);
+    }
+}
+
+/* Give a part to its attachment. */
+static void
+dispatch_part(struct uc_data_plane *plane, struct uc_job *job)
 {
     struct uc_attachment_name name = {
             .server = job->server,
@@ -70,9 +83,21 @@ dispatch(struct uc_data_plane *plane, struct uc_job *job)
     struct uc_attachment *attachment = uc_attachment_obtain(plane, &name);
 
     if (attachment == NULL) {
-        fail_job(job, UC_ERR_OUT_OF_MEMORY);
+        fail_part(job, UC_ERR_OUT_OF_MEMORY);
     } else {
         uc_attachment_add_job(attachment, job);
+    }
+}
+
+/* Start a job whose prerequisite has fired. */
+static void
+dispatch(struct uc_data_plane *plane, struct uc_job *lead)
+{
+    struct uc_job *following;
+
+    for (struct uc_job *part = lead; part != NULL; part = following) {
+        following = part->next_part; /* the part may have ended when dispatch returns */
+        dispatch_part(plane, part);
     }
 }
 
@@ -196,8 +221,10 @@ expire_list(struct uc_list *jobs, uint64_t now_ms, bool active)
             next_ms = job->deadline_ms < next_ms ? job->deadline_ms : next_ms;
         } else if (active) {
             expire_active(job);
-        } else {
+        } else if (job->attachment != NULL) {
             job->timed_out = true;
+            fail_part(job, UC_ERR_TIMEOUT);
+        } else {
             fail_job(job, UC_ERR_TIMEOUT);
         }
     }

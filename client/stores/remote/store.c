@@ -4,12 +4,14 @@
 
 #include "client/stores/remote/store.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <ucm/log.h>
 #include <ucm/store.h>
 
+#include "client/cluster/server_set.h"
 #include "client/stores/remote/config.h"
 #include "client/stores/remote/control.h"
 #include "client/stores/remote/data_plane.h"
@@ -20,7 +22,7 @@ struct uc_remote_store {
     struct uc_remote_config config;
     struct uc_control *control;  /* NULL in a worker */
     struct uc_data_plane *plane; /* NULL in a scheduler */
-    struct uc_hello_reply probe; /* what a worker was told at setup */
+    struct uc_hello_reply probe; /* of the first server that answered at setup */
     bool setup_called;
 };
 
@@ -40,7 +42,7 @@ check_ready(const struct uc_remote_store *store)
     return UC_OK;
 }
 
-/* the session that stands, and the attachments that can be made. */
+/* with one server that can be used the store works; the blocks of the others are misses. */
 static bool
 is_healthy(const struct uc_remote_store *store)
 {
@@ -60,12 +62,40 @@ check_control(const struct uc_remote_store *store, const char *what)
     return status;
 }
 
+/* @return whether a server can be used, as far as the sides of this store know */
+static bool
+reaches(const void *context, size_t server)
+{
+    const struct uc_remote_store *store = context;
+
+    return (store->control == NULL || uc_control_reaches(store->control, server)) &&
+           (store->plane == NULL || !uc_data_plane_is_down(store->plane, server));
+}
+
+/* Name the servers that are out of reach, as far as the text goes. */
 static enum uc_status
 unhealthy(const struct uc_remote_store *store, const char *what)
 {
+    const struct uc_server_list *servers = &store->config.servers;
+    char names[512] = "";
+    size_t length = 0;
+
+    for (size_t idx = 0; idx < servers->count; idx++) {
+        const char *name = servers->servers[idx].name;
+
+        if (reaches(store, idx)) {
+            continue;
+        }
+        if (length + strlen(name) + sizeof(", ...") > sizeof(names)) {
+            (void)snprintf(names + length, sizeof(names) - length, ", ...");
+            break;
+        }
+        length += (size_t)snprintf(
+                names + length, sizeof(names) - length, "%s%s", length == 0 ? "" : ", ", name);
+    }
     return uc_error(UC_ERR_UNHEALTHY,
-            "remote store: %s: server %s is out of reach; reconnecting in the background", what,
-            store->config.servers.servers[0].name);
+            "remote store: %s: no server is in reach (%s); reconnecting in the background", what,
+            names);
 }
 
 static enum uc_status
@@ -91,29 +121,31 @@ check_data(const struct uc_remote_store *store, const char *what)
     return status;
 }
 
+/* A worker has no session, but a wrong configuration shall show now, not with the first job. */
+static enum uc_status
+probe(struct uc_remote_store *store)
+{
+    struct uc_session_config session_config = uc_control_session_config(&store->config);
+    struct uc_server_set set;
+    enum uc_status status =
+            uc_server_set_open(&store->config.servers, &session_config, &set, &store->probe);
+
+    if (status == UC_OK) {
+        uc_server_set_close(&set);
+    }
+    return status;
+}
+
 static enum uc_status
 start_sides(struct uc_remote_store *store)
 {
-    struct uc_session_config session_config = uc_control_session_config(&store->config);
-    struct uc_session_info info;
-    enum uc_status status;
+    enum uc_status status =
+            store->config.role == UC_ROLE_WORKER
+                    ? probe(store)
+                    : uc_control_create(&store->config, &store->control, &store->probe);
 
-    if (store->config.role == UC_ROLE_WORKER) {
-        /* A worker has no session, but a wrong configuration shall show now, not with the first job. */
-        status = uc_session_probe(&session_config, &store->probe);
-        if (status != UC_OK) {
-            return status;
-        }
-    } else {
-        status = uc_control_create(&store->config, &store->control);
-        if (status != UC_OK) {
-            return status;
-        }
-        uc_control_info(store->control, &info);
-        store->probe = info.hello;
-    }
-    if (store->config.role == UC_ROLE_SCHEDULER) {
-        return UC_OK;
+    if (status != UC_OK || store->config.role == UC_ROLE_SCHEDULER) {
+        return status;
     }
 
     status = uc_data_plane_create(&store->config, store->probe.block_bytes, &store->plane);
@@ -259,6 +291,22 @@ remote_health(struct uc_store *base)
     return status;
 }
 
+/* Sessions are counted; id and incarnation are of the first server that stands. */
+static void
+describe_sessions(const struct uc_remote_store *store, struct uc_remote_facts *facts)
+{
+    for (size_t idx = 0; idx < store->config.servers.count; idx++) {
+        struct uc_session_info info;
+
+        uc_control_info(store->control, idx, &info);
+        facts->session_count += info.epoch;
+        if (info.epoch > 0 && !facts->connected) {
+            facts->hello = info.hello;
+        }
+        facts->connected = facts->connected || info.connected;
+    }
+}
+
 static enum uc_status
 remote_describe(struct uc_store *base, struct uc_dict *description)
 {
@@ -266,6 +314,8 @@ remote_describe(struct uc_store *base, struct uc_dict *description)
     struct uc_remote_facts facts = {
             .config = &store->config,
             .hello = store->probe,
+            .reaches = reaches,
+            .reaches_context = store,
             .healthy = is_healthy(store),
     };
 
@@ -273,12 +323,7 @@ remote_describe(struct uc_store *base, struct uc_dict *description)
         facts.healthy = false;
     }
     if (store->control != NULL) {
-        struct uc_session_info info;
-
-        uc_control_info(store->control, &info);
-        facts.hello = info.hello;
-        facts.connected = info.connected;
-        facts.session_count = info.epoch;
+        describe_sessions(store, &facts);
     }
     if (store->plane != NULL) {
         facts.fabric = uc_data_plane_fabric(store->plane);

@@ -281,7 +281,7 @@ START_TEST(grants_of_an_ended_session_are_forgotten)
     for (uint64_t id = 0; id < 1000; id++) {
         uc_grants_add(&grants, make_grant(id, 1 + id % 2, UC_TOKEN_WRITE));
     }
-    uc_grants_forget_others(&grants, 2);
+    uc_grants_forget_others(&grants, 0, 2);
     ck_assert_uint_eq(grants.count, 500);
     uc_grants_fini(&grants);
 }

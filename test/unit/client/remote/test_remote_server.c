@@ -616,7 +616,7 @@ START_TEST(setup_needs_one_reachable_server)
 
     other = uc_remote_store_create();
     ck_assert_int_eq(uc_dict_append_string(config, "servers", "127.0.0.1:1"), UC_OK);
-    ck_assert_int_eq(uc_store_setup(other, config), UC_ERR_UNSUPPORTED);
+    ck_assert_int_eq(uc_store_setup(other, config), UC_ERR_UNHEALTHY);
     env_store_destroy(other);
     uc_dict_destroy(config);
 }
