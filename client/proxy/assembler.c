@@ -8,9 +8,6 @@
 
 #include "client/proxy/node.h"
 
-/* Positions start here, e.g. "root" for a single store; equal in all processes. */
-#define ROOT_PATH "root"
-
 struct uc_assembler {
     struct uc_build build; /* borrowed by the nodes */
     struct uc_node *root;
@@ -42,8 +39,9 @@ read_options(const struct uc_assembler_options *options, struct uc_build *build_
             .role = known.role,
             .prerequisite = {.poll = known.prerequisite_hook,
                     .context = known.prerequisite_context},
+            .routing = {.tables = known.routing_tables, .count = known.routing_table_count},
     };
-    return UC_OK;
+    return uc_routing_check_extra(&build_out->routing);
 }
 
 enum uc_status
@@ -66,7 +64,11 @@ uc_assembler_create(const struct uc_dict *config, const struct uc_assembler_opti
     if (status != UC_OK) {
         goto err_free_assembler;
     }
-    status = uc_node_create(&assembler->build, config, ROOT_PATH, &assembler->root);
+    status = uc_node_check(&assembler->build, config, UC_NODE_ROOT_PATH);
+    if (status != UC_OK) {
+        goto err_free_assembler;
+    }
+    status = uc_node_create(&assembler->build, config, UC_NODE_ROOT_PATH, &assembler->root);
     if (status != UC_OK) {
         goto err_free_assembler;
     }

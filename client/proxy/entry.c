@@ -8,8 +8,33 @@
 
 #include "client/proxy/entry_internal.h"
 
+static enum uc_status
+keep_lower(struct uc_entry *entry, struct uc_store *const *tiers, size_t tier_count)
+{
+    if (tier_count == 1) {
+        return UC_OK;
+    }
+    entry->lower = calloc(tier_count - 1, sizeof(entry->lower[0]));
+    if (entry->lower == NULL) {
+        return uc_error(UC_ERR_OUT_OF_MEMORY, "no memory for an entry over %zu tiers", tier_count);
+    }
+
+    entry->lower_count = tier_count - 1;
+    for (size_t idx = 0; idx < entry->lower_count; idx++) {
+        struct uc_store *store = tiers[idx + 1];
+
+        entry->lower[idx] = (struct uc_entry_tier){
+                .store = store,
+                .is_tokened = uc_store_as_token_addressed(store) != NULL,
+                .is_prefetchable = uc_store_as_prefetchable(store) != NULL,
+        };
+    }
+
+    return UC_OK;
+}
+
 enum uc_status
-uc_entry_create(struct uc_store *store, struct uc_entry **entry_out)
+uc_entry_create_piped(struct uc_store *const *tiers, size_t tier_count, struct uc_entry **entry_out)
 {
     struct uc_entry *entry;
     enum uc_status status;
@@ -21,21 +46,33 @@ uc_entry_create(struct uc_store *store, struct uc_entry **entry_out)
 
     entry->scheduler.ops = &uc_entry_scheduler_ops;
     entry->worker.ops = &uc_entry_worker_ops;
-    entry->store = store;
-    entry->tokened = uc_store_as_token_addressed(store);
-    entry->prefetchable = uc_store_as_prefetchable(store);
+    entry->store = tiers[0];
+    entry->tokened = uc_store_as_token_addressed(entry->store);
+    entry->prefetchable = uc_store_as_prefetchable(entry->store);
     uc_entry_data_init(&entry->data);
-    status = uc_request_table_create(&entry->control.requests);
+    status = keep_lower(entry, tiers, tier_count);
     if (status != UC_OK) {
         goto err_free_entry;
+    }
+    status = uc_request_table_create(&entry->control.requests);
+    if (status != UC_OK) {
+        goto err_free_lower;
     }
 
     *entry_out = entry;
     return UC_OK;
 
+err_free_lower:
+    free(entry->lower);
 err_free_entry:
     free(entry);
     return status;
+}
+
+enum uc_status
+uc_entry_create(struct uc_store *store, struct uc_entry **entry_out)
+{
+    return uc_entry_create_piped(&store, 1, entry_out);
 }
 
 void
@@ -51,6 +88,7 @@ uc_entry_destroy(struct uc_entry *entry)
     }
     uc_entry_control_fini(entry);
     uc_entry_data_fini(&entry->data);
+    free(entry->lower);
     free(entry);
 }
 
@@ -64,25 +102,4 @@ struct uc_worker *
 uc_entry_worker(struct uc_entry *entry)
 {
     return &entry->worker;
-}
-
-enum uc_status
-uc_entry_describe(const struct uc_entry *entry, struct uc_dict *description)
-{
-    enum uc_status status = uc_store_describe(entry->store, description);
-
-    if (status != UC_OK) {
-        return status;
-    }
-    if (!uc_dict_has(description, "token_addressed")) {
-        status = uc_dict_set_bool(description, "token_addressed", entry->tokened != NULL);
-        if (status != UC_OK) {
-            return status;
-        }
-    }
-    if (!uc_dict_has(description, "prefetchable")) {
-        status = uc_dict_set_bool(description, "prefetchable", entry->prefetchable != NULL);
-    }
-
-    return status;
 }

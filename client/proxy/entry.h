@@ -11,6 +11,8 @@
 #ifndef UC_PROXY_ENTRY_H
 #define UC_PROXY_ENTRY_H
 
+#include <stddef.h>
+
 #include <ucm/compiler.h>
 #include <ucm/scheduler.h>
 #include <ucm/status.h>
@@ -26,6 +28,15 @@ struct uc_entry;
  */
 UC_PRIVATE_API UC_MUST_CHECK enum uc_status uc_entry_create(
         struct uc_store *store, struct uc_entry **entry_out);
+
+/**
+ * The same over the head of a pipe, whose lower tiers see memory registration, health and describe (R-11.7).
+ *
+ * @param[in] tiers  head first, all set up; the array is borrowed for the call, the stores until the entry is
+ *                   destroyed
+ */
+UC_PRIVATE_API UC_MUST_CHECK enum uc_status uc_entry_create_piped(
+        struct uc_store *const *tiers, size_t tier_count, struct uc_entry **entry_out);
 
 /** Concludes windows left open; jobs must be drained. NULL is allowed. */
 UC_PRIVATE_API void uc_entry_destroy(struct uc_entry *entry);

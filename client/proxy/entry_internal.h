@@ -5,6 +5,7 @@
 #ifndef UC_PROXY_ENTRY_INTERNAL_H
 #define UC_PROXY_ENTRY_INTERNAL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "client/proxy/entry.h"
@@ -13,6 +14,7 @@
 #include "client/proxy/region_set.h"
 #include "client/proxy/request_table.h"
 #include "client/proxy/scheduler.h"
+#include "client/proxy/wait_scratch.h"
 #include "client/proxy/worker.h"
 
 /* Owned by the control thread. */
@@ -26,23 +28,28 @@ struct uc_entry_data {
     struct uc_finished_queue finished;
     struct uc_region_set regions;
 
-    /* Scratch of wait, kept so that waiting allocates only when a list is longer than all before. */
-    struct uc_job_table
-            seen;  /* distinct ids of the call; value = position of the store's result + 1 */
-    uint64_t *ids; /* distinct ids, then those of the store */
-    struct uc_io_result *merged;
-    size_t scratch_count;
+    struct uc_wait_scratch scratch;
 
     /* Made by the first event_fd; −1 until then and where the store has none. */
     int epoll_fd;
     int finished_fd; /* readable while `finished` holds something */
 };
 
+/* A store below the head of a pipe; constant. */
+struct uc_entry_tier {
+    struct uc_store *store; /* borrowed */
+    bool is_tokened;
+    bool is_prefetchable;
+};
+
 struct uc_entry {
     struct uc_scheduler scheduler;
-    struct uc_store *store;                       /* borrowed */
+    struct uc_store *store;                       /* borrowed; the head if there are lower tiers */
     const struct uc_token_addressed_ops *tokened; /* asked for once; NULL = plain */
     const struct uc_prefetchable_ops *prefetchable;
+    struct uc_entry_tier
+            *lower; /* owned array, from the second tier down; NULL for a single store */
+    size_t lower_count;
     struct uc_entry_control control;
     struct uc_entry_data data;
     struct uc_worker worker;
@@ -57,8 +64,18 @@ void uc_entry_control_fini(struct uc_entry *entry);
 void uc_entry_data_init(struct uc_entry_data *data);
 void uc_entry_data_fini(struct uc_entry_data *data);
 
-/** What the store says of itself, and which facets it has. Any thread. */
+/** Unhealthy if any tier is; the text names it. Any thread. */
+UC_MUST_CHECK enum uc_status uc_entry_health(const struct uc_entry *entry);
+
+/** What the store says of itself, and which facets it has; with `tiers` in a pipe. Any thread. */
 UC_MUST_CHECK enum uc_status uc_entry_describe(
         const struct uc_entry *entry, struct uc_dict *description);
+
+/** Register with every tier, or with none. Data thread. */
+UC_MUST_CHECK enum uc_status uc_entry_register(
+        struct uc_entry *entry, const struct uc_region *region);
+
+/** Deregister from every tier; after a failure it is registered with all of them again. Data thread. */
+UC_MUST_CHECK enum uc_status uc_entry_deregister(struct uc_entry *entry, uint32_t region_idx);
 
 #endif /* UC_PROXY_ENTRY_INTERNAL_H */

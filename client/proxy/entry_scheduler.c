@@ -399,7 +399,7 @@ complete_put(struct uc_scheduler *scheduler, const char *request_id, const uint8
 static enum uc_status
 health(struct uc_scheduler *scheduler)
 {
-    return uc_store_health(entry_of(scheduler)->store);
+    return uc_entry_health(entry_of(scheduler));
 }
 
 static enum uc_status

@@ -74,67 +74,20 @@ uc_entry_get_finished(
     return UC_OK;
 }
 
-static enum uc_status
-reserve_scratch(struct uc_entry_data *data, size_t count)
-{
-    struct uc_io_result *merged;
-    uint64_t *ids;
-
-    if (count <= data->scratch_count) {
-        return UC_OK;
-    }
-    if (count > SIZE_MAX / sizeof(merged[0])) {
-        return uc_error(UC_ERR_OUT_OF_MEMORY, "wait: %zu job ids are too many", count);
-    }
-
-    ids = realloc(data->ids, 2 * count * sizeof(ids[0]));
-    if (ids == NULL) {
-        return uc_error(UC_ERR_OUT_OF_MEMORY, "wait: no memory for %zu job ids", count);
-    }
-    data->ids = ids;
-    merged = realloc(data->merged, count * sizeof(merged[0]));
-    if (merged == NULL) {
-        return uc_error(UC_ERR_OUT_OF_MEMORY, "wait: no memory for %zu results", count);
-    }
-    data->merged = merged;
-    data->scratch_count = count;
-    return UC_OK;
-}
-
-/* The distinct ids of the list into data->ids, in its order; a repeated id counts once. */
-static enum uc_status
-collect_distinct(
-        struct uc_entry_data *data, const uint64_t *job_ids, size_t job_count, size_t *distinct)
-{
-    for (size_t idx = 0; idx < job_count; idx++) {
-        enum uc_status status;
-
-        if (uc_job_table_find(&data->seen, job_ids[idx]) != NULL) {
-            continue;
-        }
-        status = uc_job_table_add(&data->seen, job_ids[idx], 0);
-        if (status != UC_OK) {
-            return status;
-        }
-        data->ids[(*distinct)++] = job_ids[idx];
-    }
-
-    return UC_OK;
-}
-
 /* Those of the distinct ids that the store knows; unknown ones are ignored. */
 static size_t
-select_store_jobs(struct uc_entry_data *data, size_t distinct, size_t *finished_out)
+select_store_jobs(struct uc_entry_data *data, size_t *finished_out)
 {
-    uint64_t *store_ids = data->ids + distinct;
+    struct uc_wait_scratch *scratch = &data->scratch;
+    uint64_t *store_ids = scratch->ids + scratch->distinct;
     size_t store_count = 0;
 
     *finished_out = 0;
-    for (size_t idx = 0; idx < distinct; idx++) {
-        const uint64_t *serial = uc_job_table_find(&data->jobs, data->ids[idx]);
+    for (size_t idx = 0; idx < scratch->distinct; idx++) {
+        const uint64_t *serial = uc_job_table_find(&data->jobs, scratch->ids[idx]);
 
         if (serial != NULL && *serial == 0) {
-            store_ids[store_count++] = data->ids[idx];
+            store_ids[store_count++] = scratch->ids[idx];
         } else if (serial != NULL) {
             (*finished_out)++;
         }
@@ -148,67 +101,62 @@ select_store_jobs(struct uc_entry_data *data, size_t distinct, size_t *finished_
  * was not asked for (a store's fault, but its job exists) goes to the end: an event is never lost.
  */
 static size_t
-merge_finished(
-        struct uc_entry_data *data, size_t distinct, struct uc_io_result *results, size_t count)
+merge_finished(struct uc_entry_data *data, struct uc_io_result *results, size_t count)
 {
+    struct uc_wait_scratch *scratch = &data->scratch;
     size_t merged = 0;
 
     for (size_t idx = 0; idx < count; idx++) {
-        uint64_t *place = uc_job_table_find(&data->seen, results[idx].job_id);
+        uint64_t *place = uc_job_table_find(&scratch->seen, results[idx].job_id);
 
         if (place != NULL) {
             *place = idx + 1;
         }
     }
-    for (size_t idx = 0; idx < distinct; idx++) {
-        uint64_t job_id = data->ids[idx];
+    for (size_t idx = 0; idx < scratch->distinct; idx++) {
+        uint64_t job_id = scratch->ids[idx];
         const uint64_t *serial = uc_job_table_find(&data->jobs, job_id);
-        const uint64_t *place = uc_job_table_find(&data->seen, job_id);
+        const uint64_t *place = uc_job_table_find(&scratch->seen, job_id);
 
         if (serial != NULL && *serial != 0) {
             uc_finished_queue_take_job(&data->finished, &data->jobs, job_id);
-            data->merged[merged++] = success_of(job_id);
+            scratch->merged[merged++] = success_of(job_id);
         } else if (place != NULL && *place != 0) {
-            data->merged[merged++] = results[*place - 1];
+            scratch->merged[merged++] = results[*place - 1];
         }
     }
 
     for (size_t idx = 0; idx < count; idx++) {
-        if (uc_job_table_find(&data->seen, results[idx].job_id) == NULL) {
-            data->merged[merged++] = results[idx];
+        if (uc_job_table_find(&scratch->seen, results[idx].job_id) == NULL) {
+            scratch->merged[merged++] = results[idx];
         }
     }
 
-    memcpy(results, data->merged, merged * sizeof(results[0]));
+    memcpy(results, scratch->merged, merged * sizeof(results[0]));
     uc_entry_event_update(data);
     return merged;
 }
 
 static enum uc_status
-wait_distinct(struct uc_entry *entry, size_t distinct, int64_t timeout_ms,
-        struct uc_io_result *results, size_t capacity, size_t *count_out)
+wait_distinct(
+        struct uc_entry *entry, int64_t timeout_ms, struct uc_io_result *results, size_t *count_out)
 {
     struct uc_entry_data *data = &entry->data;
     enum uc_status status = UC_OK;
     size_t finished_count = 0;
-    size_t store_count;
+    size_t store_count = select_store_jobs(data, &finished_count);
     size_t count = 0;
 
-    if (capacity < distinct) {
-        return uc_error(UC_ERR_INVALID_PARAM,
-                "wait: room for %zu results, but %zu distinct job ids", capacity, distinct);
-    }
-    store_count = select_store_jobs(data, distinct, &finished_count);
     if (store_count != 0) {
-        status = uc_store_wait(entry->store, data->ids + distinct, store_count, timeout_ms, results,
-                store_count, &count);
+        status = uc_store_wait(entry->store, data->scratch.ids + data->scratch.distinct,
+                store_count, timeout_ms, results, store_count, &count);
         if (status != UC_OK && status != UC_ERR_TIMEOUT) {
             return status;
         }
         count = keep_known(data, results, count);
     }
     if (finished_count != 0) {
-        count = merge_finished(data, distinct, results, count);
+        count = merge_finished(data, results, count);
     }
 
     *count_out = count;
@@ -219,34 +167,17 @@ enum uc_status
 uc_entry_wait(struct uc_entry *entry, const uint64_t *job_ids, size_t job_count, int64_t timeout_ms,
         struct uc_io_result *results, size_t capacity, size_t *count_out)
 {
-    struct uc_entry_data *data = &entry->data;
-    size_t distinct = 0;
+    struct uc_wait_scratch *scratch = &entry->data.scratch;
     enum uc_status status;
 
     if (job_count == 0) {
         *count_out = 0;
         return UC_OK;
     }
-    status = reserve_scratch(data, job_count);
-    if (status != UC_OK) {
-        return status;
-    }
-    status = collect_distinct(data, job_ids, job_count, &distinct);
+    status = uc_wait_scratch_begin(scratch, job_ids, job_count, capacity);
     if (status == UC_OK) {
-        status = wait_distinct(entry, distinct, timeout_ms, results, capacity, count_out);
+        status = wait_distinct(entry, timeout_ms, results, count_out);
     }
-
-    /* One by one: the table is as large as the longest list ever. */
-    for (size_t idx = 0; idx < distinct; idx++) {
-        (void)uc_job_table_remove(&data->seen, data->ids[idx]);
-    }
+    uc_wait_scratch_end(scratch);
     return status;
-}
-
-void
-uc_entry_wait_fini(struct uc_entry_data *data)
-{
-    uc_job_table_fini(&data->seen);
-    free(data->ids);
-    free(data->merged);
 }

@@ -21,6 +21,4 @@ UC_MUST_CHECK enum uc_status uc_entry_wait(struct uc_entry *entry, const uint64_
         size_t job_count, int64_t timeout_ms, struct uc_io_result *results, size_t capacity,
         size_t *count_out);
 
-void uc_entry_wait_fini(struct uc_entry_data *data);
-
 #endif /* UC_PROXY_ENTRY_WAIT_H */

@@ -30,7 +30,7 @@ void
 uc_entry_data_fini(struct uc_entry_data *data)
 {
     uc_entry_event_fini(data);
-    uc_entry_wait_fini(data);
+    uc_wait_scratch_fini(&data->scratch);
     uc_region_set_fini(&data->regions);
     uc_finished_queue_fini(&data->finished);
     uc_job_table_fini(&data->jobs);
@@ -150,14 +150,16 @@ register_memory(struct uc_worker *worker, uint32_t region_idx, void *address, ui
         enum uc_memory_kind kind)
 {
     struct uc_entry *entry = entry_of(worker);
-    struct uc_region region = {
-            .region_idx = region_idx, .address = (uintptr_t)address, .length_bytes = length_bytes};
+    struct uc_region region = {.region_idx = region_idx,
+            .address = (uintptr_t)address,
+            .length_bytes = length_bytes,
+            .kind = kind};
     enum uc_status status = uc_region_set_add(&entry->data.regions, &region);
 
     if (status != UC_OK) {
         return status;
     }
-    status = uc_store_register_memory(entry->store, region_idx, address, length_bytes, kind);
+    status = uc_entry_register(entry, &region);
     if (status != UC_OK) {
         (void)uc_region_set_remove(&entry->data.regions, region_idx);
     }
@@ -173,7 +175,7 @@ deregister_memory(struct uc_worker *worker, uint32_t region_idx)
     if (uc_region_set_find(&entry->data.regions, region_idx) == NULL) {
         return uc_error(UC_ERR_NOT_FOUND, "memory region %u is not registered", region_idx);
     }
-    status = uc_store_deregister_memory(entry->store, region_idx);
+    status = uc_entry_deregister(entry, region_idx);
     if (status == UC_OK) {
         (void)uc_region_set_remove(&entry->data.regions, region_idx);
     }
@@ -189,7 +191,7 @@ event_fd(struct uc_worker *worker)
 static enum uc_status
 health(struct uc_worker *worker)
 {
-    return uc_store_health(entry_of(worker)->store);
+    return uc_entry_health(entry_of(worker));
 }
 
 static enum uc_status

@@ -14,12 +14,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <ucm/block.h>
 #include <ucm/status.h>
 
 struct uc_region {
     uint32_t region_idx;
     uint64_t address;
     uint64_t length_bytes;
+    enum uc_memory_kind kind;
 };
 
 /** Sorted by index; the root counts indices up, so adding appends. */

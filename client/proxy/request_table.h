@@ -27,6 +27,7 @@ enum uc_window {
 struct uc_request {
     struct uc_request *next; /* in its bucket */
     uint64_t hash;
+    size_t branch;                             /* of a peer; 0 in an entry */
     struct uc_request_context *context;        /* owned copy; request_id points to `id` */
     struct uc_token *windows[UC_WINDOW_COUNT]; /* owned; NULL = closed */
     char id[];

@@ -9,10 +9,12 @@
 #ifndef UC_ASSEMBLER_H
 #define UC_ASSEMBLER_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include <ucm/compiler.h>
 #include <ucm/dict.h>
+#include <ucm/routing.h>
 #include <ucm/scheduler.h>
 #include <ucm/setup.h>
 #include <ucm/status.h>
@@ -32,13 +34,18 @@ struct uc_assembler_options {
     enum uc_role role;
     uc_prerequisite_fn prerequisite_hook;
     void *prerequisite_context;
+    /* Strategies of the host, beside the built-in ones; borrowed until destroy. */
+    const struct uc_routing_ops *const *routing_tables;
+    size_t routing_table_count;
 };
 
 /**
  * Build the tree. @p config and @p options are borrowed for the call.
  *
  * @param[out] assembler_out  set on success only; the caller owns it
- * @retval UC_ERR_INVALID_PARAM  the configuration is wrong; uc_last_error() names the path and key
+ * @retval UC_ERR_INVALID_PARAM  the configuration is wrong; uc_last_error() names the path and key, e.g.
+ *                               branches[1].stores[0].store
+ * @retval UC_ERR_DUPLICATE_KEY  a routing table of the options has a name that is taken
  * @retval other                 a plugin could not be loaded or set up
  */
 UC_API UC_MUST_CHECK enum uc_status uc_assembler_create(const struct uc_dict *config,

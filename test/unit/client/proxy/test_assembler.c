@@ -79,9 +79,113 @@ static const struct {
                 "store_role"}, /* */
         {"{type: store, store: " PLUGIN_GOOD ", config: {prerequisite_hook: 1}}",
                 UC_ERR_INVALID_PARAM, "prerequisite_hook"}, /* */
-        {"{type: pipe, stores: [{store: x}]}", UC_ERR_UNSUPPORTED, "single stores"},
-        {"{type: peer, branches: []}", UC_ERR_UNSUPPORTED, "single stores"},
 };
+
+#define GOOD_PIPE    "{type: pipe, stores: [{store: " PLUGIN_GOOD "}]}"
+#define GOOD_STORE   "{type: store, store: " PLUGIN_GOOD "}"
+#define GOOD_ROUTING "routing: {strategy: ttl}"
+
+/* V-58 for pipes and peers; the text has the path of the key, then what is wrong */
+static const struct {
+    const char *yaml;
+    enum uc_status want;
+    const char *path; /* start of the message */
+    const char *text; /* part of it */
+} refused_tree_cases[] = {
+        /* */
+        {"{type: peer, branches: [{store: x}], " GOOD_ROUTING "}", UC_ERR_INVALID_PARAM,
+                "branches[0].type: ", "is missing"},
+        {"{type: peer, branches: [" GOOD_STORE ", {type: tree}], " GOOD_ROUTING "}",
+                UC_ERR_INVALID_PARAM, "branches[1].type: ", "'tree' is unknown"},
+        /* */
+        {"{type: pipe, stores: 5}", UC_ERR_INVALID_PARAM, "stores: ", "list"},
+        {"{type: pipe, stores: {store: x}}", UC_ERR_INVALID_PARAM, "stores: ", "list"},
+        {"{type: pipe, stores: [x, y]}", UC_ERR_INVALID_PARAM, "stores: ", "element 0"},
+        {"{type: pipe, stores: [{store: 5}]}", UC_ERR_INVALID_PARAM, "stores[0].store: ", "text"},
+        {"{type: pipe, stores: [{store: x}, {store: y, config: []}]}", UC_ERR_INVALID_PARAM,
+                "stores[1].config: ", "dictionary"},
+        {"{type: pipe, stores: [{type: 5, store: x}]}", UC_ERR_INVALID_PARAM,
+                "stores[0].type: ", "text"},
+        {"{type: peer, branches: x, " GOOD_ROUTING "}", UC_ERR_INVALID_PARAM, "branches: ", "list"},
+        {"{type: peer, branches: [1], " GOOD_ROUTING "}", UC_ERR_INVALID_PARAM,
+                "branches: ", "element 0"},
+        {"{type: peer, branches: [" GOOD_STORE "], routing: ttl}", UC_ERR_INVALID_PARAM,
+                "routing: ", "dictionary"},
+        {"{type: peer, branches: [" GOOD_STORE "], routing: {strategy: 5}}", UC_ERR_INVALID_PARAM,
+                "routing.strategy: ", "text"},
+        {"{type: peer, branches: [" GOOD_STORE "], routing: {strategy: ttl, config: 5}}",
+                UC_ERR_INVALID_PARAM, "routing.config: ", "dictionary"},
+        /* */
+        {"{type: pipe, stores: [{store: x}], store: y}", UC_ERR_INVALID_PARAM,
+                "store: ", "'store' is unknown: did you mean 'stores'"},
+        {"{type: pipe, stores: [{store: x, tier: 1}]}", UC_ERR_INVALID_PARAM,
+                "stores[0].tier: ", "'tier' is unknown"},
+        {"{type: peer, branch: [], " GOOD_ROUTING "}", UC_ERR_INVALID_PARAM,
+                "branch: ", "did you mean 'branches'"},
+        {"{type: peer, branches: [" GOOD_STORE "], routing: {strategy: ttl, thresholds: []}}",
+                UC_ERR_INVALID_PARAM, "routing.thresholds: ", "is unknown"},
+        /* */
+        {"{type: pipe, stores: [{store: x}, {config: {}}]}", UC_ERR_INVALID_PARAM,
+                "stores[1].store: ", "is missing"},
+        {"{type: peer, branches: [" GOOD_STORE
+         ", {type: pipe, stores: [{store: ''}]}], " GOOD_ROUTING "}",
+                UC_ERR_INVALID_PARAM, "branches[1].stores[0].store: ", "is empty"},
+        {"{type: peer, branches: [{type: pipe, stores: [{store: " PLUGIN_GOOD
+         "}, {store: nosuch}]}], " GOOD_ROUTING "}",
+                UC_ERR_INVALID_PARAM, "branches[0].stores[1].store: ", "known are"},
+        /* */
+        {"{type: pipe}", UC_ERR_INVALID_PARAM, "stores: ", "is missing"},
+        {"{type: pipe, stores: []}", UC_ERR_INVALID_PARAM, "stores: ", "is empty"},
+        {"{type: pipe, stores: [" GOOD_PIPE "]}", UC_ERR_INVALID_PARAM,
+                "stores[0].type: ", "are stores"},
+        {"{type: pipe, stores: [{store: x}, {type: peer}]}", UC_ERR_INVALID_PARAM,
+                "stores[1].type: ", "are stores"},
+        /* */
+        {"{type: peer, " GOOD_ROUTING "}", UC_ERR_INVALID_PARAM, "branches: ", "is missing"},
+        {"{type: peer, branches: [], " GOOD_ROUTING "}", UC_ERR_INVALID_PARAM,
+                "branches: ", "is empty"},
+        {"{type: peer, branches: [" GOOD_STORE "]}", UC_ERR_INVALID_PARAM,
+                "routing: ", "is missing"},
+        {"{type: peer, branches: [" GOOD_STORE "], routing: {}}", UC_ERR_INVALID_PARAM,
+                "routing.strategy: ", "is missing: known strategies are ttl, length"},
+        {"{type: peer, branches: [" GOOD_STORE "], routing: {strategy: ''}}", UC_ERR_INVALID_PARAM,
+                "routing.strategy: ", "is empty"},
+        {"{type: peer, branches: [" GOOD_STORE "], routing: {strategy: dice}}",
+                UC_ERR_INVALID_PARAM, "routing.strategy: ", "'dice' is unknown: known"},
+        /* */
+        {"{type: peer, branches: [{type: peer}], " GOOD_ROUTING "}", UC_ERR_INVALID_PARAM,
+                "branches[0].type: ", "flatten"},
+        /* */
+        {"{type: peer, branches: [" GOOD_STORE ", " GOOD_STORE "], " GOOD_ROUTING "}",
+                UC_ERR_INVALID_PARAM, "routing.config: ", "'thresholds'"},
+        /* */
+        {"{type: pipe, stores: [{store: /no/such.so}]}", UC_ERR_OS_API,
+                "stores[0].store: ", "/no/such.so"},
+        {"{type: peer, branches: [" GOOD_STORE ", {type: pipe, stores: [{store: " PLUGIN_GOOD
+         ", config: {fail: true}}, {store: " PLUGIN_GOOD
+         "}]}], routing: {strategy: ttl, config: {thresholds: [1]}}}",
+                UC_ERR_NO_SPACE, "branches[1].stores[0].config: ", "told to fail"},
+        /* */
+        {"{type: pipe, stores: [{store: x, config: {piped_lower_store: 1}}]}", UC_ERR_INVALID_PARAM,
+                "stores[0].config: ", "'piped_lower_store'"},
+};
+
+START_TEST(wrong_tree_is_refused_with_the_path_of_the_key)
+{
+    struct uc_dict *config = parse(refused_tree_cases[_i].yaml);
+    struct uc_assembler *assembler = (struct uc_assembler *)&report;
+    size_t path_length = strlen(refused_tree_cases[_i].path);
+
+    ck_assert_msg(uc_assembler_create(config, NULL, &assembler) == refused_tree_cases[_i].want,
+            "%s: %s", refused_tree_cases[_i].yaml, uc_last_error());
+    ck_assert_msg(strncmp(uc_last_error(), refused_tree_cases[_i].path, path_length) == 0, "%s",
+            uc_last_error());
+    ck_assert_msg(
+            strstr(uc_last_error(), refused_tree_cases[_i].text) != NULL, "%s", uc_last_error());
+    ck_assert_ptr_eq(assembler, &report); /* untouched */
+    uc_dict_destroy(config);
+}
+END_TEST
 
 START_TEST(wrong_configuration_is_refused_with_path_and_key)
 {
@@ -222,6 +326,8 @@ main(void)
     tcase_add_checked_fixture(tcase, setup, NULL);
     tcase_add_loop_test(tcase, wrong_configuration_is_refused_with_path_and_key, 0,
             sizeof(refused_cases) / sizeof(refused_cases[0]));
+    tcase_add_loop_test(tcase, wrong_tree_is_refused_with_the_path_of_the_key, 0,
+            sizeof(refused_tree_cases) / sizeof(refused_tree_cases[0]));
     tcase_add_test(tcase, failed_setup_destroys_the_store);
     tcase_add_test(tcase, setup_receives_the_injected_keys_in_a_copy);
     tcase_add_test(tcase, prerequisite_hook_reaches_the_store);
