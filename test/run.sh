@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Runs the tests. Usage: test/run.sh [--quick | --softroce | --all]
+# Runs the tests. Usage: test/run.sh [--quick | --softroce | --all | --long]
 #   --quick     release build; unit, conformance, integration and fault tests over tcp (about 3 minutes)
 #   --softroce  the fabric conformance and the integration suite over verbs on SoftRoCE
 #   --all       everything (the default): --quick, style and export checks, clang, ASan+UBSan, TSan, SoftRoCE
+#   --long      --all, faults planted into the cache engine, and more random operations against its model
 # Missing Debian packages are installed first. Traces are taken from UCM_TRACE_DIR (default: ../shared/traces);
 # tests that need them say so when they are absent. With CI=true a skipped suite is a failure.
 set -euo pipefail
@@ -62,16 +63,32 @@ softroce() {
     suite release -L softroce
 }
 
+all() {
+    quick
+    lint
+    clang
+    softroce
+    sanitizers
+}
+
+long() {
+    all
+    say "planted faults"
+    test/planted_faults.sh
+    say "random operations"
+    UCM_TEST_LONG=1 build/release/test/test_cache_property
+}
+
 what=${1:---all}
 [ $# -le 1 ] || what=usage
 case $what in
---quick | --softroce | --all) ;;
+--quick | --softroce | --all | --long) ;;
 -h | --help)
-    sed -n '3,8s/^# //p' "$0"
+    sed -n '3,9s/^# //p' "$0"
     exit 0
     ;;
 *)
-    echo "usage: test/run.sh [--quick | --softroce | --all]" >&2
+    echo "usage: test/run.sh [--quick | --softroce | --all | --long]" >&2
     exit 2
     ;;
 esac
@@ -87,12 +104,7 @@ fi
 case $what in
 --quick) quick ;;
 --softroce) softroce ;;
---all)
-    quick
-    lint
-    clang
-    softroce
-    sanitizers
-    ;;
+--all) all ;;
+--long) long ;;
 esac
 say "all passed ($what)"
