@@ -111,6 +111,7 @@ enum {
 enum uc_entry_flags {
     UC_ENTRY_PRESENT = 1u << 0, /* committed already: transfer nothing */
     UC_ENTRY_SHARED = 1u << 1,  /* somebody else is writing it: transfer nothing */
+    UC_ENTRY_LOST = 1u << 2,    /* of tokens only: no server has granted it, its dump fails */
 };
 struct uc_entry {
     uint32_t region_idx;

@@ -118,10 +118,11 @@ class NodeError(Exception):
 
 
 class Node:
-    """One process of an inference node (node.c)."""
+    """One process of an inference node (node.c), on one server or a list of them."""
 
     def __init__(self, folder, role, server, *, block_bytes=BLOCK, **config):
-        lines = ["type: store", "store: remote", "config:", f"  servers: ['{server}']",
+        servers = [server] if isinstance(server, str) else list(server)
+        lines = ["type: store", "store: remote", "config:", f"  servers: {servers}",
                  f"  fabric: {FABRIC}"]
         lines += [f"  {key}: {value}" for key, value in config.items()]
         path = pathlib.Path(folder) / f"topology-{time.monotonic_ns()}.yaml"

@@ -58,10 +58,15 @@ void uc_control_touch(struct uc_control *control, const struct uc_block_id *ids,
         const struct uc_request_context *context);
 
 /**
- * R-6.1, R-6.3; @p context is of alloc and may be NULL. All servers or none: what the others have granted is
- * given back. The failure told is what a server answered (InvalidParam before PermissionDenied, NoSpace,
- * NotFound, and others); only where none refused, that one did not answer: NotFound of a pin, whose block
- * is a miss like in a lookup, as long as another server can be called, else Unhealthy.
+ * R-6.1, R-6.3; @p context is of alloc and may be NULL. All servers that are called grant, or none: what the
+ * others have granted is given back.
+ *
+ * Of a server known to be out of reach, a pin answers NotFound, since its blocks are misses as in a lookup;
+ * an alloc leaves its blocks out: their dump fails with Unhealthy, the others are stored. Both answer
+ * Unhealthy if no server is left to call.
+ *
+ * The failure told is what a server answered (InvalidParam before PermissionDenied, NoSpace, NotFound, and
+ * others); only where none refused, that one did not answer: NotFound of a pin, Unhealthy of an alloc.
  */
 UC_MUST_CHECK enum uc_status uc_control_pin(struct uc_control *control,
         const struct uc_block_id *ids, size_t count, struct uc_token **token_out);
@@ -75,8 +80,9 @@ void uc_control_unpin(struct uc_control *control, const struct uc_token *token);
 /**
  * R-6.4. Every grant of the token is concluded whatever the answer.
  *
- * @retval UC_ERR_NOT_FOUND  a server has no such grant outstanding, does not answer, or its session has
- *                           ended: its blocks stay invisible; those of the others are as the verdict says
+ * @retval UC_ERR_NOT_FOUND  a server has no such grant outstanding, does not answer, its session has ended, or
+ *                           it was left out by alloc and the verdict is to show its blocks: they stay
+ *                           invisible; those of the others are as the verdict says
  */
 UC_MUST_CHECK enum uc_status uc_control_commit(struct uc_control *control,
         const struct uc_token *token, const uint8_t *mask, bool success);

@@ -37,16 +37,39 @@ uc_control_add_commit(struct uc_control *control, const struct uc_held_grant *he
     uc_control_add_call(control, held->server, held->epoch, UC_RPC_COMMIT, NULL);
 }
 
+/* @return whether a key was granted by this node */
+static bool
+is_of_node(const struct uc_token_view *view, size_t key_idx, size_t node_idx)
+{
+    struct uc_token_entry entry;
+
+    uc_token_payload_entry(view, key_idx, 0, &entry);
+    return entry.node_idx == node_idx && (entry.flags & UC_ENTRY_LOST) == 0;
+}
+
+/* @return whether a key that no server has granted is to become visible */
+static bool
+commits_lost(const struct uc_token_view *view, const uint8_t *mask, bool success)
+{
+    for (size_t idx = 0; idx < view->key_count; idx++) {
+        struct uc_token_entry entry;
+
+        uc_token_payload_entry(view, idx, 0, &entry);
+        if ((entry.flags & UC_ENTRY_LOST) != 0 && (mask == NULL ? success : mask[idx] != 0)) {
+            return true;
+        }
+    }
+
+    return false;
+}
+
 static size_t
 count_keys(const struct uc_token_view *view, size_t node_idx)
 {
     size_t count = 0;
 
     for (size_t idx = 0; idx < view->key_count; idx++) {
-        struct uc_token_entry entry;
-
-        uc_token_payload_entry(view, idx, 0, &entry);
-        count += entry.node_idx == node_idx ? 1 : 0;
+        count += is_of_node(view, idx, node_idx) ? 1 : 0;
     }
     return count;
 }
@@ -145,10 +168,7 @@ fill_bitmap(struct uc_control_lane *lane, const struct uc_token_view *view, cons
 
     memset(lane->bitmap, 0, lane->bitmap_capacity);
     for (size_t idx = 0; idx < view->key_count; idx++) {
-        struct uc_token_entry entry;
-
-        uc_token_payload_entry(view, idx, 0, &entry);
-        if (entry.node_idx == lane->node_idx) {
+        if (is_of_node(view, idx, lane->node_idx)) {
             lane->bitmap[at / 8] |= (uint8_t)((mask[idx] != 0) << (at % 8));
             at++;
         }
@@ -220,6 +240,10 @@ uc_control_commit(
         status = uc_error(UC_ERR_NOT_FOUND,
                 "remote store: commit: the token's grant is concluded, of "
                 "an ended session, or not of this process");
+    }
+    if (status == UC_OK && commits_lost(&view, mask, success)) {
+        status = uc_error(UC_ERR_NOT_FOUND,
+                "remote store: commit: blocks whose server was out of reach at alloc are not stored");
     }
     return status;
 }

@@ -59,8 +59,18 @@ note_entries(struct uc_control_lane *lane, const uint8_t *entries)
                 .offset_bytes = entry.offset_bytes,
                 .generation = entry.generation,
                 .length_bytes = entry.length_bytes,
-                .flags = entry.flags,
+                .flags = entry.flags & (UC_ENTRY_PRESENT | UC_ENTRY_SHARED),
         };
+    }
+}
+
+/* Blocks of a server that is out of reach: the token has them, their dump fails, the others are stored. */
+static void
+note_lost(struct uc_control *control, const struct uc_share *share)
+{
+    for (size_t idx = 0; idx < share->count; idx++) {
+        control->entries[uc_share_position(share, idx)] =
+                (struct uc_token_entry){.flags = UC_ENTRY_LOST};
     }
 }
 
@@ -202,33 +212,57 @@ encode_share(struct uc_control_lane *lane, const struct uc_alloc_request *alloc)
     }
 }
 
-/* Prepare the calls to all servers concerned. No server is called if one of them is out of reach. */
+static enum uc_status
+prepare_call(struct uc_control_lane *lane, enum uc_token_kind kind,
+        const struct uc_alloc_request *alloc, size_t node_idx)
+{
+    lane->kind = kind;
+    lane->granted = false;
+    lane->node_idx = node_idx;
+    lane->held = calloc(1, sizeof(*lane->held));
+    if (lane->held == NULL) {
+        return uc_error(UC_ERR_OUT_OF_MEMORY, "remote store: no memory for a grant");
+    }
+
+    encode_share(lane, alloc);
+    uc_control_add_call(lane->control, lane->server, 0,
+            kind == UC_TOKEN_READ ? UC_RPC_PIN : UC_RPC_ALLOC, read_grant);
+    return UC_OK;
+}
+
+/*
+ * Prepare the calls to all servers concerned. A pin fails if one of them is out of reach; an alloc goes on
+ * with the others, since a dead server must not keep the living ones from being filled.
+ */
 static enum uc_status
 prepare_calls(struct uc_control *control, enum uc_token_kind kind,
         const struct uc_alloc_request *alloc, size_t *node_count_out)
 {
     size_t node_count = 0;
+    size_t lost_server = 0;
 
     uc_control_begin_calls(control);
     for (size_t server = 0; server < control->server_count; server++) {
-        struct uc_control_lane *lane = &control->lanes[server];
+        const struct uc_share *share = &control->partition.shares[server];
+        enum uc_status status = UC_OK;
 
-        if (control->partition.shares[server].count == 0) {
+        if (share->count == 0) {
             continue;
         }
-        if (!uc_control_reaches(control, server)) {
-            return out_of_reach(control, server, kind);
+        if (uc_control_reaches(control, server)) {
+            status = prepare_call(&control->lanes[server], kind, alloc, node_count++);
+        } else if (kind == UC_TOKEN_READ) {
+            status = out_of_reach(control, server, kind);
+        } else {
+            lost_server = server;
+            note_lost(control, share);
         }
-        lane->kind = kind;
-        lane->granted = false;
-        lane->node_idx = node_count++;
-        lane->held = calloc(1, sizeof(*lane->held));
-        if (lane->held == NULL) {
-            return uc_error(UC_ERR_OUT_OF_MEMORY, "remote store: no memory for a grant");
+        if (status != UC_OK) {
+            return status;
         }
-        encode_share(lane, alloc);
-        uc_control_add_call(
-                control, server, 0, kind == UC_TOKEN_READ ? UC_RPC_PIN : UC_RPC_ALLOC, read_grant);
+    }
+    if (node_count == 0) {
+        return out_of_reach(control, lost_server, kind);
     }
 
     *node_count_out = node_count;

@@ -204,13 +204,14 @@ plan_node(const struct uc_job *lead, bool is_dump, size_t node_idx, struct uc_pa
     return UC_OK;
 }
 
+/* @return the part's plan; NULL for a key that no server has granted */
 static struct uc_part_plan *
 plan_of_key(const struct uc_job *lead, size_t key_idx)
 {
     struct uc_token_entry entry;
 
     uc_token_payload_entry(&lead->view, key_idx, 0, &entry);
-    return &lead->plane->plans[entry.node_idx];
+    return (entry.flags & UC_ENTRY_LOST) != 0 ? NULL : &lead->plane->plans[entry.node_idx];
 }
 
 /* Count what every server's part will hold. */
@@ -218,15 +219,21 @@ static void
 plan_blocks(const struct uc_job *lead, const struct uc_job_descriptor *descriptor, size_t first_key)
 {
     for (size_t idx = 0; idx < first_key; idx++) {
-        plan_of_key(lead, idx)->before_count++;
+        struct uc_part_plan *plan = plan_of_key(lead, idx);
+
+        if (plan != NULL) {
+            plan->before_count++;
+        }
     }
     for (size_t idx = 0; idx < descriptor->count; idx++) {
         struct uc_part_plan *plan = plan_of_key(lead, first_key + idx);
         size_t piece_count = descriptor->payloads[idx].pointer_count;
 
-        plan->block_count++;
-        plan->piece_count += piece_count;
-        plan->widest = piece_count > plan->widest ? piece_count : plan->widest;
+        if (plan != NULL) {
+            plan->block_count++;
+            plan->piece_count += piece_count;
+            plan->widest = piece_count > plan->widest ? piece_count : plan->widest;
+        }
     }
 }
 
@@ -286,8 +293,9 @@ add_piece(struct uc_job *job, const struct uc_block_payload *payload, size_t idx
     return UC_OK;
 }
 
+/* Add a block to the part of its server. */
 static enum uc_status
-add_block(struct uc_job *job, size_t job_idx, size_t key_idx, const struct uc_block_id *id,
+add_block(struct uc_job *job, size_t job_idx, size_t key_idx,
         const struct uc_block_payload *payload, uint64_t stamp)
 {
     size_t block_idx = job->block_count;
@@ -295,14 +303,6 @@ add_block(struct uc_job *job, size_t job_idx, size_t key_idx, const struct uc_bl
     struct uc_token_entry entry;
     uint64_t size_bytes = 0;
     enum uc_status status = uc_payload_check(payload, &size_bytes);
-
-    if (status != UC_OK) {
-        return status;
-    }
-    if (size_bytes == 0 || memcmp(id, &job->token.keys[key_idx], sizeof(*id)) != 0) {
-        return uc_error(UC_ERR_INVALID_PARAM, "remote store: block %zu %s", job_idx,
-                size_bytes == 0 ? "has an empty payload" : "is not the token's key there");
-    }
 
     uc_token_payload_entry(&job->view, key_idx, 0, &entry);
     *block = (struct uc_job_block){
@@ -336,6 +336,37 @@ add_block(struct uc_job *job, size_t job_idx, size_t key_idx, const struct uc_bl
     return status;
 }
 
+/* Check a block and put it where it belongs. One that no server has granted has failed already. */
+static enum uc_status
+place_block(struct uc_job *lead, const struct uc_job_descriptor *descriptor, size_t job_idx,
+        size_t first_key, uint64_t stamp)
+{
+    const struct uc_block_payload *payload = &descriptor->payloads[job_idx];
+    size_t key_idx = first_key + job_idx;
+    struct uc_part_plan *plan = plan_of_key(lead, key_idx);
+    uint64_t size_bytes = 0;
+    enum uc_status status = uc_payload_check(payload, &size_bytes);
+
+    if (status != UC_OK) {
+        return status;
+    }
+    if (size_bytes == 0 || memcmp(&descriptor->block_ids[job_idx], &lead->token.keys[key_idx],
+                                   sizeof(descriptor->block_ids[0])) != 0) {
+        return uc_error(UC_ERR_INVALID_PARAM, "remote store: block %zu %s", job_idx,
+                size_bytes == 0 ? "has an empty payload" : "is not the token's key there");
+    }
+    if (plan != NULL) {
+        return add_block(plan->part, job_idx, key_idx, payload, stamp);
+    }
+
+    if (lead->code == UC_OK) {
+        lead->code = UC_ERR_UNHEALTHY;
+        lead->code_idx = job_idx;
+    }
+    lead->failed_count++;
+    return UC_OK;
+}
+
 /* Make a part the one of a node, without blocks as yet. */
 static void
 part_reset(struct uc_job *part, struct uc_job *lead, bool is_dump, size_t node_idx)
@@ -363,7 +394,7 @@ part_reset(struct uc_job *part, struct uc_job *lead, bool is_dump, size_t node_i
     uc_token_payload_node(&part->view, node_idx, &part->node);
 }
 
-/* A part for every server that has blocks; the lead is the first of them. */
+/* A part for every server that has blocks (one at least); the lead is the first of them. */
 static enum uc_status
 make_parts(struct uc_job *lead, bool is_dump)
 {
@@ -374,7 +405,8 @@ make_parts(struct uc_job *lead, bool is_dump)
         struct uc_part_plan *plan = &plane->plans[node_idx];
         enum uc_status status;
 
-        if (plan->block_count == 0) {
+        /* Somebody must lead, even where no block is left to move. */
+        if (plan->block_count == 0 && (node_idx + 1 < lead->view.node_count || last != NULL)) {
             continue;
         }
         plan->part = last == NULL ? lead : uc_plane_take_job(plane);
@@ -449,8 +481,7 @@ uc_job_build(struct uc_job *job, bool is_dump, const struct uc_job_descriptor *d
         status = plan_parts(job, is_dump, descriptor, first_key);
     }
     for (size_t idx = 0; idx < descriptor->count && status == UC_OK; idx++) {
-        status = add_block(plan_of_key(job, first_key + idx)->part, idx, first_key + idx,
-                &descriptor->block_ids[idx], &descriptor->payloads[idx], stamp);
+        status = place_block(job, descriptor, idx, first_key, stamp);
     }
     if (status != UC_OK) {
         drop_parts(job);

@@ -295,14 +295,15 @@ START_TEST(dead_server_is_misses_and_comes_back)
     ck_assert_int_eq(uc_store_health(store), UC_OK);
     ck_assert_int_eq(ops->pin(store, keys, BLOCKS, &token), UC_ERR_NOT_FOUND);
     ck_assert_ptr_nonnull(strstr(uc_last_error(), list.servers[1].name));
-    ck_assert_int_eq(ops->alloc(store, keys, BLOCKS, NULL, &token), UC_ERR_UNHEALTHY);
     ck_assert_int_eq(env_get(store, number_on(0, &at), 1), UC_OK);
     wait_quiet(0);
     wait_quiet(2);
 
     servers[1] = env_server_start(port, NULL);
+    at = 0;
+    keys[0] = env_key(number_on(1, &at));
     for (unsigned round = 0; round < 10000; round++) {
-        if (ops->alloc(store, keys, BLOCKS, NULL, &token) == UC_OK) {
+        if (ops->alloc(store, keys, 1, NULL, &token) == UC_OK) {
             break;
         }
         env_pass_time(2);
@@ -312,6 +313,51 @@ START_TEST(dead_server_is_misses_and_comes_back)
     uc_token_destroy(token);
     env_put(store, 0, BLOCKS);
     ck_assert_int_eq(env_get(store, 0, BLOCKS), UC_OK);
+}
+END_TEST
+
+/* G5, G19: what lies on the living servers is stored; the rest fails block by block, and nothing stays. */
+START_TEST(put_goes_on_without_a_dead_server)
+{
+    struct uc_block_id keys[BLOCKS];
+    uint8_t mask[BLOCKS];
+    struct uc_token *token = NULL;
+    struct uc_block_id lost;
+    struct env_job job;
+    uint32_t at = 0;
+
+    env_server_stop(&servers[0], SIGKILL);
+    lost = env_key(number_on(0, &at));
+    ck_assert_int_eq(ops->alloc(store, &lost, 1, NULL, &token), UC_ERR_UNHEALTHY);
+    for (uint32_t idx = 0; idx < BLOCKS; idx++) {
+        keys[idx] = env_key(idx);
+        mask[idx] = server_of(idx) != 0;
+        env_fill(memory + idx * BLOCK_BYTES, BLOCK_BYTES, idx);
+    }
+    ck_assert_msg(ops->alloc(store, keys, BLOCKS, NULL, &token) == UC_OK, "%s", uc_last_error());
+    for (uint32_t idx = 0; idx < BLOCKS; idx++) { /* also parts that no server is left for */
+        struct uc_io_result result;
+
+        env_job_init(&job, &keys[idx], 1, memory + idx * BLOCK_BYTES, 0, BLOCK_BYTES);
+        ck_assert_int_eq(ops->dump(store, 1, &job.descriptor, token, idx), UC_OK);
+        result = env_wait(store, 1);
+        ck_assert_int_eq(result.code, mask[idx] ? UC_OK : UC_ERR_UNHEALTHY);
+        uc_io_results_release(&result, 1);
+    }
+    ck_assert_int_eq(ops->commit(store, token, mask, false), UC_OK);
+    uc_token_destroy(token);
+    for (uint32_t idx = 0; idx < BLOCKS; idx++) {
+        ck_assert_int_eq(env_has(store, idx), mask[idx] != 0);
+        if (mask[idx]) {
+            ck_assert_int_eq(env_get(store, idx, 1), UC_OK);
+        }
+    }
+
+    ck_assert_int_eq(ops->alloc(store, keys, BLOCKS, NULL, &token), UC_OK);
+    ck_assert_int_eq(ops->commit(store, token, NULL, true), UC_ERR_NOT_FOUND); /* */
+    uc_token_destroy(token);
+    wait_quiet(1);
+    wait_quiet(2);
 }
 END_TEST
 
@@ -533,6 +579,7 @@ main(void)
     tcase_add_test(tcase, full_server_gives_everything_back);
     tcase_add_test(tcase, absent_block_on_one_server_leaves_no_pin);
     tcase_add_test(tcase, dead_server_is_misses_and_comes_back);
+    tcase_add_test(tcase, put_goes_on_without_a_dead_server);
     tcase_add_test(tcase, server_that_dies_under_a_grant_fails_its_own_blocks);
     tcase_add_test(tcase, silent_server_costs_one_timeout);
     tcase_add_test(tcase, flipped_bits_of_a_token_never_succeed);
