@@ -107,8 +107,9 @@ wait_branches(
         } else {
             uc_log_warn("peer: wait in branch %zu: %s", idx, uc_last_error());
         }
-        answer = answer == UC_OK || answer == UC_ERR_TIMEOUT ? (status == UC_OK ? answer : status)
-                                                             : answer;
+        if (status != UC_OK && (answer == UC_OK || answer == UC_ERR_TIMEOUT)) {
+            answer = status; /* the first that is more than "not yet" */
+        }
     }
 
     /* Events that were consumed have to be delivered, and only these two answers deliver. */

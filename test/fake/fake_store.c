@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <ucm/setup.h>
+
 #include "core/base/completion_queue.h"
 #include "test/fake/fake_store_internal.h"
 
@@ -50,12 +52,60 @@ fake_record_context(struct uc_fake_side *side, const struct uc_request_context *
             context == NULL ? "" : context->request_id);
 }
 
+static void
+fake_trace(struct uc_fake_store *fake, char sign)
+{
+    size_t used;
+
+    if (fake->trace == NULL) {
+        return;
+    }
+    used = strlen(fake->trace);
+    (void)snprintf(fake->trace + used, UC_FAKE_LOG_BYTES - used, "%c%s ", sign, fake->node_path);
+}
+
+/* What an assembler injects, and what the test wants of this instance. */
+static void
+read_config(struct uc_fake_store *fake, const struct uc_dict *config)
+{
+    const char *text = NULL;
+    void *pointer = NULL;
+
+    if (uc_dict_get_pointer(config, "self", &pointer) == UC_OK) {
+        *(struct uc_fake_store **)pointer = fake;
+    }
+    if (uc_dict_get_pointer(config, "trace", &pointer) == UC_OK) {
+        fake->trace = pointer;
+    }
+    if (uc_dict_get_pointer(config, UC_SETUP_PIPED_LOWER_STORE, &pointer) == UC_OK) {
+        fake->lower = pointer;
+    }
+    if (uc_dict_get_string(config, UC_SETUP_NODE_PATH, &text) == UC_OK) {
+        (void)snprintf(fake->node_path, sizeof(fake->node_path), "%s", text);
+    }
+    if (uc_dict_get_string(config, UC_SETUP_STORE_ROLE, &text) == UC_OK) {
+        (void)snprintf(fake->role, sizeof(fake->role), "%s", text);
+    }
+    (void)!uc_dict_get_bool(config, "tokened", &fake->tokened);
+    (void)!uc_dict_get_bool(config, "prefetchable", &fake->prefetchable);
+    (void)!uc_dict_get_int(config, UC_SETUP_TIERS_BELOW, &fake->tiers_below);
+}
+
 static enum uc_status
 fake_setup(struct uc_store *store, const struct uc_dict *config)
 {
-    (void)config;
-    return fake_answer(
-            fake_store_of(store), &fake_store_of(store)->control, UC_FAKE_SETUP, "setup");
+    struct uc_fake_store *fake = fake_store_of(store);
+    bool fail = false;
+
+    if (config != NULL) {
+        read_config(fake, config);
+        (void)!uc_dict_get_bool(config, "fail", &fail);
+    }
+    fake_trace(fake, '+');
+    if (fail) {
+        return uc_error(UC_ERR_NO_SPACE, "fake store: told to fail");
+    }
+    return fake_answer(fake, &fake->control, UC_FAKE_SETUP, "setup");
 }
 
 /* Everything is present: tests of lookups look at what is passed on. */
@@ -166,6 +216,7 @@ fake_wait(struct uc_store *store, const uint64_t *job_ids, size_t job_count, int
     struct uc_fake_store *fake = fake_store_of(store);
     enum uc_status status = fake_answer(fake, &fake->data, UC_FAKE_WAIT, "wait");
 
+    fake->data.wait_timeout_ms = timeout_ms;
     return status == UC_OK ? uc_completion_queue_wait(fake->events, job_ids, job_count, timeout_ms,
                                      results, capacity, count_out)
                            : status;
@@ -275,11 +326,14 @@ void
 uc_fake_store_destroy(struct uc_store *store)
 {
     struct uc_fake_store *fake = fake_store_of(store);
+    bool is_held;
 
     if (store == NULL) {
         return;
     }
 
+    is_held = fake->pin_count + fake->reservation_count + fake->plan_count != 0;
+    fake_trace(fake, is_held ? '!' : '-');
     if (fake->destroyed != NULL) {
         *fake->destroyed = true;
     }

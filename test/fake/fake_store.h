@@ -73,6 +73,7 @@ struct uc_fake_side {
     bool has_ttl;
     uint64_t ttl_ms;
     uint32_t region_idx;
+    int64_t wait_timeout_ms;
     char request_id[UC_REQUEST_ID_MAX + 1];
 };
 
@@ -89,7 +90,13 @@ struct uc_fake_store {
     bool no_token;    /* pin, alloc and prepare answer Ok without a token */
     bool short_token; /* pin and alloc cover one key less */
     bool *destroyed;  /* NULL, or set to true by destroy */
-    size_t pin_count; /* tokens held */
+    char *trace; /* NULL, or UC_FAKE_LOG_BYTES: "+path " of setups, "-path " of destructions, "!path "
+                         if tokens were held then */
+    char node_path[96];
+    char role[16];
+    int64_t tiers_below;
+    struct uc_store *lower; /* as setup was given it */
+    size_t pin_count;       /* tokens held */
     size_t reservation_count;
     size_t plan_count;
     uint32_t last_serial; /* in the payload of each token minted */
@@ -98,7 +105,12 @@ struct uc_fake_store {
     struct uc_completion_queue *events;
 };
 
-/** @return a new instance, or NULL without memory. */
+/**
+ * @return a new instance, or NULL without memory.
+ *
+ * Keys of its setup: `self`, a pointer to where it leaves its own address; `tokened`, `prefetchable`; `trace`, a
+ * pointer as above; `fail`, which fails the setup with NoSpace. All are optional.
+ */
 struct uc_fake_store *uc_fake_store_create(bool tokened, bool prefetchable);
 
 /** Fits uc_loaded_store_adopt(). NULL is allowed. */
