@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "client/stores/cache/plane.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <ucm/clock.h>
+#include <ucm/log.h>
+
+#include "client/stores/cache/job.h"
+#include "client/stores/cache/regions.h"
+#include "client/stores/cache/slots.h"
+#include "core/base/mutex.h"
+#include "core/store/job_check.h"
+
+enum {
+    POLL_NS = 100 * 1000 /* between two looks at prerequisites */
+};
+
+struct uc_cache_plane {
+    struct uc_mutex lock;
+    pthread_cond_t wake;
+    struct uc_list ready;   /* jobs with items that nobody took */
+    struct uc_list waiting; /* jobs whose prerequisite has not fired */
+    bool is_stopping;
+    struct uc_cache_attachment *attachment; /* the latest; NULL before the first token */
+    struct uc_cache_regions regions;        /* data thread */
+    struct uc_completion_queue *events;
+    pthread_t *threads;
+    size_t thread_count;
+    const struct uc_prerequisite *prerequisite;
+    uint64_t block_bytes;
+    uint64_t timeout_ms;
+    char domain[UC_CACHE_DOMAIN_MAX + 1];
+};
+
+static uint64_t
+now_ms(void)
+{
+    return uc_clock_now_ns() / 1000000u;
+}
+
+/* ---- attachments; under the lock ---- */
+
+static void
+let_go(struct uc_cache_attachment *attachment)
+{
+    if (attachment == NULL || --attachment->users > 0) {
+        return;
+    }
+    if (!attachment->is_borrowed) {
+        uc_cache_segment_close(attachment->segment);
+    }
+    free(attachment);
+}
+
+static enum uc_status
+adopt(struct uc_cache_plane *plane, struct uc_cache_segment *segment, bool is_borrowed)
+{
+    struct uc_cache_attachment *attachment = calloc(1, sizeof(*attachment));
+
+    if (attachment == NULL) {
+        return uc_error(UC_ERR_OUT_OF_MEMORY, "cache store: no memory for an attachment");
+    }
+
+    attachment->segment = segment;
+    attachment->users = 1; /* the plane */
+    attachment->is_borrowed = is_borrowed;
+    let_go(plane->attachment);
+    plane->attachment = attachment;
+    return UC_OK;
+}
+
+/*
+ * The attachment for a token, counted for its job; NULL if the life that minted it is over: its blocks are
+ * misses then, whoever owns the segment now.
+ */
+static enum uc_status
+attach(struct uc_cache_plane *plane, uint64_t incarnation, struct uc_cache_attachment **found_out)
+{
+    struct uc_cache_attachment *current = plane->attachment;
+    struct uc_cache_segment *segment = NULL;
+    enum uc_status status = UC_OK;
+
+    *found_out = NULL;
+    if (current == NULL ||
+            (!current->is_borrowed && current->segment->incarnation != incarnation)) {
+        status = uc_cache_segment_attach(plane->domain, plane->block_bytes, &segment);
+        if (status == UC_ERR_NOT_FOUND) {
+            return UC_OK;
+        }
+        if (status != UC_OK) {
+            return status;
+        }
+        status = adopt(plane, segment, false);
+        if (status != UC_OK) {
+            uc_cache_segment_close(segment);
+            return status;
+        }
+        current = plane->attachment;
+    }
+
+    if (current->segment->incarnation == incarnation) {
+        current->users++;
+        *found_out = current;
+    }
+    return UC_OK;
+}
+
+/* ---- threads ---- */
+
+static void
+finish(struct uc_cache_plane *plane, struct uc_cache_job *job)
+{
+    enum uc_status code = uc_cache_job_sum_up(job);
+
+    let_go(job->attachment);
+    uc_completion_queue_finish(plane->events, job->id, code, job->blocks);
+    uc_cache_job_destroy(job);
+}
+
+static void
+make_ready(struct uc_cache_plane *plane, struct uc_cache_job *job)
+{
+    if (job->count == 0) {
+        finish(plane, job);
+        return;
+    }
+    uc_list_add(&plane->ready, &job->node);
+    if (job->count > 1) {
+        (void)pthread_cond_broadcast(&plane->wake);
+    } else {
+        (void)pthread_cond_signal(&plane->wake);
+    }
+}
+
+/* the time spent here counts.: no byte moves before the event has fired. */
+static void
+poll_waiting(struct uc_cache_plane *plane)
+{
+    struct uc_list still;
+
+    uc_list_init(&still);
+    while (!uc_list_is_empty(&plane->waiting)) {
+        struct uc_cache_job *job =
+                uc_list_entry(uc_list_take(&plane->waiting), struct uc_cache_job, node);
+        enum uc_status status =
+                plane->prerequisite->poll(plane->prerequisite->context, job->prerequisite_handle);
+
+        if (status == UC_ERR_RETRY && plane->is_stopping) {
+            status = UC_ERR_GENERAL;
+        } else if (status == UC_ERR_RETRY && now_ms() >= job->deadline_ms) {
+            status = UC_ERR_TIMEOUT;
+        }
+        if (status == UC_ERR_RETRY) {
+            uc_list_add(&still, &job->node);
+        } else {
+            job->verdict = status;
+            make_ready(plane, job);
+        }
+    }
+    while (!uc_list_is_empty(&still)) {
+        uc_list_add(&plane->waiting, uc_list_take(&still));
+    }
+}
+
+static void
+run_one(struct uc_cache_plane *plane) UC_REQUIRES(plane->lock)
+{
+    struct uc_cache_job *job = uc_list_entry(plane->ready.next, struct uc_cache_job, node);
+    size_t idx = job->next++;
+
+    if (job->next == job->count) {
+        uc_list_remove(&job->node);
+    }
+    uc_mutex_unlock(&plane->lock);
+    uc_cache_job_run(job, idx);
+    uc_mutex_lock(&plane->lock);
+    if (++job->done == job->count) {
+        finish(plane, job);
+    }
+}
+
+static void
+sleep_locked(struct uc_cache_plane *plane)
+{
+    struct timespec until;
+
+    if (uc_list_is_empty(&plane->waiting)) {
+        (void)pthread_cond_wait(&plane->wake, &plane->lock.native);
+        return;
+    }
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += POLL_NS;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    (void)pthread_cond_timedwait(&plane->wake, &plane->lock.native, &until);
+}
+
+static void *
+copy_main(void *argument)
+{
+    struct uc_cache_plane *plane = argument;
+
+    uc_mutex_lock(&plane->lock);
+    for (;;) {
+        poll_waiting(plane);
+        if (!uc_list_is_empty(&plane->ready)) {
+            run_one(plane);
+        } else if (plane->is_stopping) {
+            break;
+        } else {
+            sleep_locked(plane);
+        }
+    }
+    uc_mutex_unlock(&plane->lock);
+    return NULL;
+}
+
+static enum uc_status
+start_threads(struct uc_cache_plane *plane, size_t count)
+{
+    plane->threads = calloc(count, sizeof(plane->threads[0]));
+    if (plane->threads == NULL) {
+        return uc_error(UC_ERR_OUT_OF_MEMORY, "cache store: no memory for %zu threads", count);
+    }
+    for (size_t idx = 0; idx < count; idx++) {
+        int reason = pthread_create(&plane->threads[idx], NULL, copy_main, plane);
+
+        if (reason != 0) {
+            return uc_log_errno(reason, "cache store: start thread %zu", idx);
+        }
+        plane->thread_count++;
+    }
+    return UC_OK;
+}
+
+enum uc_status
+uc_cache_plane_create(const struct uc_cache_store_config *config,
+        struct uc_completion_queue *events, struct uc_cache_segment *segment,
+        struct uc_cache_plane **plane_out)
+{
+    struct uc_cache_plane *plane = calloc(1, sizeof(*plane));
+    pthread_condattr_t attributes;
+    enum uc_status status = UC_OK;
+
+    if (plane == NULL) {
+        return uc_error(UC_ERR_OUT_OF_MEMORY, "cache store: no memory for the data side");
+    }
+
+    uc_mutex_init(&plane->lock);
+    (void)pthread_condattr_init(&attributes);
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&plane->wake, &attributes);
+    (void)pthread_condattr_destroy(&attributes);
+    uc_list_init(&plane->ready);
+    uc_list_init(&plane->waiting);
+    plane->events = events;
+    plane->prerequisite = config->prerequisite;
+    plane->block_bytes = config->block_bytes;
+    plane->timeout_ms = config->timeout_ms;
+    memcpy(plane->domain, config->domain, strlen(config->domain));
+    if (segment != NULL) {
+        status = adopt(plane, segment, true);
+    }
+    if (status == UC_OK) {
+        status = start_threads(plane, (size_t)config->threads);
+    }
+    if (status != UC_OK) {
+        uc_cache_plane_destroy(plane);
+        return status;
+    }
+
+    *plane_out = plane;
+    return UC_OK;
+}
+
+void
+uc_cache_plane_destroy(struct uc_cache_plane *plane)
+{
+    if (plane == NULL) {
+        return;
+    }
+
+    uc_mutex_lock(&plane->lock);
+    plane->is_stopping = true;
+    (void)pthread_cond_broadcast(&plane->wake);
+    uc_mutex_unlock(&plane->lock);
+    for (size_t idx = 0; idx < plane->thread_count; idx++) {
+        (void)pthread_join(plane->threads[idx], NULL);
+    }
+    free(plane->threads);
+    let_go(plane->attachment);
+    uc_cache_regions_fini(&plane->regions);
+    (void)pthread_cond_destroy(&plane->wake);
+    uc_mutex_fini(&plane->lock);
+    free(plane);
+}
+
+/* ---- submit ---- */
+
+static enum uc_status
+check(const struct uc_cache_plane *plane, bool is_load, uint64_t job_id,
+        const struct uc_job_descriptor *job, const struct uc_token *token, size_t first_key,
+        uint64_t *incarnation_out)
+{
+    enum uc_status status = uc_job_check(is_load ? "load" : "dump", job_id, job);
+
+    if (status != UC_OK) {
+        return status;
+    }
+    if (first_key > token->key_count || job->count > token->key_count - first_key) {
+        return uc_error(UC_ERR_INVALID_PARAM,
+                "cache store: job %" PRIu64 ": keys %zu to %zu of a token with %zu", job_id,
+                first_key, first_key + job->count, token->key_count);
+    }
+    if (job->prerequisite_handle != 0 && plane->prerequisite == NULL) {
+        return uc_error(UC_ERR_UNSUPPORTED,
+                "cache store: job %" PRIu64 " has a prerequisite, but the host gave no hook to "
+                "poll it",
+                job_id);
+    }
+    for (size_t idx = 0; idx < job->count; idx++) {
+        status = uc_cache_regions_check(&plane->regions, &job->payloads[idx]);
+        if (status != UC_OK) {
+            return status;
+        }
+    }
+    return uc_cache_payload_check(token->payload, token->payload_bytes, token->key_count,
+            plane->domain, plane->block_bytes, incarnation_out);
+}
+
+/* From here on the slots count the transfer; a stale key is a miss. */
+static void
+count_in(struct uc_cache_job *job)
+{
+    for (size_t idx = 0; idx < job->count; idx++) {
+        struct uc_cache_item *item = &job->items[idx];
+
+        item->code = job->attachment == NULL ? UC_ERR_NOT_FOUND
+                                             : uc_cache_slot_begin(job->attachment->segment,
+                                                       item->place.slot, item->place.generation);
+        item->is_counted = item->code == UC_OK;
+    }
+}
+
+static enum uc_status
+place_items(struct uc_cache_job *job, const struct uc_token *token, size_t first_key)
+{
+    for (size_t idx = 0; idx < job->count; idx++) {
+        struct uc_cache_item *item = &job->items[idx];
+
+        item->id = token->keys[first_key + idx];
+        item->place = uc_cache_payload_key(token->payload, first_key + idx);
+        if (item->place.generation == 0 ||
+                (job->attachment != NULL &&
+                        item->place.slot >= job->attachment->segment->slot_count)) {
+            return uc_error(UC_ERR_INVALID_PARAM,
+                    "cache store: key %zu of the token names slot %" PRIu32
+                    " of generation %" PRIu64 ", which there is not",
+                    first_key + idx, item->place.slot, item->place.generation);
+        }
+    }
+    return UC_OK;
+}
+
+enum uc_status
+uc_cache_plane_submit(struct uc_cache_plane *plane, bool is_load, uint64_t job_id,
+        const struct uc_job_descriptor *job, const struct uc_token *token, size_t first_key)
+{
+    struct uc_cache_job *made = NULL;
+    uint64_t incarnation = 0;
+    enum uc_status status = check(plane, is_load, job_id, job, token, first_key, &incarnation);
+
+    if (status != UC_OK) {
+        return status;
+    }
+    status = uc_cache_job_create(job_id, job, &made);
+    if (status != UC_OK) {
+        return status;
+    }
+    made->is_load = is_load;
+    made->deadline_ms =
+            uc_time_add_ms(now_ms(), job->timeout_ms == 0 ? plane->timeout_ms : job->timeout_ms);
+
+    uc_mutex_lock(&plane->lock);
+    status = attach(plane, incarnation, &made->attachment);
+    if (status == UC_OK) {
+        status = place_items(made, token, first_key);
+    }
+    if (status == UC_OK) {
+        status = uc_completion_queue_begin(plane->events, job_id, job->count);
+    }
+    if (status == UC_OK) {
+        count_in(made);
+        if (made->prerequisite_handle != 0) {
+            uc_list_add(&plane->waiting, &made->node);
+            (void)pthread_cond_signal(&plane->wake);
+        } else {
+            make_ready(plane, made);
+        }
+    } else {
+        let_go(made->attachment);
+        uc_cache_job_destroy(made);
+    }
+    uc_mutex_unlock(&plane->lock);
+    return status;
+}
+
+enum uc_status
+uc_cache_plane_register(struct uc_cache_plane *plane, uint32_t region_idx, const void *address,
+        uint64_t length_bytes, enum uc_memory_kind kind)
+{
+    return uc_cache_regions_add(&plane->regions, region_idx, address, length_bytes, kind);
+}
+
+enum uc_status
+uc_cache_plane_deregister(struct uc_cache_plane *plane, uint32_t region_idx)
+{
+    if (uc_completion_queue_unfinished(plane->events) > 0) {
+        return uc_error(UC_ERR_RETRY,
+                "cache store: region %" PRIu32 ": jobs are in flight; wait for them", region_idx);
+    }
+    return uc_cache_regions_remove(&plane->regions, region_idx);
+}

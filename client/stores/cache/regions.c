@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "client/stores/cache/regions.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+void
+uc_cache_regions_fini(struct uc_cache_regions *regions)
+{
+    free(regions->items);
+    memset(regions, 0, sizeof(*regions));
+}
+
+static struct uc_cache_region *
+find(const struct uc_cache_regions *regions, uint32_t region_idx)
+{
+    for (size_t idx = 0; idx < regions->count; idx++) {
+        if (regions->items[idx].idx == region_idx) {
+            return &regions->items[idx];
+        }
+    }
+
+    return NULL;
+}
+
+enum uc_status
+uc_cache_regions_add(struct uc_cache_regions *regions, uint32_t region_idx, const void *address,
+        uint64_t length_bytes, enum uc_memory_kind kind)
+{
+    if (kind != UC_MEMORY_HOST) {
+        return uc_error(UC_ERR_UNSUPPORTED,
+                "cache store: memory kind %d; only host memory can be copied", (int)kind);
+    }
+    if (length_bytes == 0 || length_bytes - 1 > UINTPTR_MAX - (uintptr_t)address) {
+        return uc_error(UC_ERR_INVALID_PARAM, "cache store: region %" PRIu32 " is empty or wraps",
+                region_idx);
+    }
+    if (find(regions, region_idx) != NULL) {
+        return uc_error(
+                UC_ERR_INVALID_PARAM, "cache store: region %" PRIu32 " is taken", region_idx);
+    }
+    if (regions->count == regions->capacity) {
+        size_t capacity = regions->capacity * 2 + 4;
+        struct uc_cache_region *items = realloc(regions->items, capacity * sizeof(*items));
+
+        if (items == NULL) {
+            return uc_error(
+                    UC_ERR_OUT_OF_MEMORY, "cache store: region %" PRIu32 ": no memory", region_idx);
+        }
+        regions->items = items;
+        regions->capacity = capacity;
+    }
+
+    regions->items[regions->count++] = (struct uc_cache_region){
+            .idx = region_idx, .address = (uintptr_t)address, .length_bytes = length_bytes};
+    return UC_OK;
+}
+
+enum uc_status
+uc_cache_regions_remove(struct uc_cache_regions *regions, uint32_t region_idx)
+{
+    struct uc_cache_region *region = find(regions, region_idx);
+
+    if (region == NULL) {
+        return uc_error(
+                UC_ERR_NOT_FOUND, "cache store: region %" PRIu32 " is not registered", region_idx);
+    }
+
+    *region = regions->items[--regions->count];
+    return UC_OK;
+}
+
+enum uc_status
+uc_cache_regions_check(
+        const struct uc_cache_regions *regions, const struct uc_block_payload *payload)
+{
+    for (size_t idx = 0; idx < payload->memory_region_index_count; idx++) {
+        const struct uc_cache_region *region = find(regions, payload->memory_region_indices[idx]);
+        uintptr_t address = (uintptr_t)payload->pointers[idx];
+
+        if (region != NULL &&
+                (address < region->address || address - region->address > region->length_bytes ||
+                        payload->sizes[idx] > region->length_bytes - (address - region->address))) {
+            return uc_error(UC_ERR_INVALID_PARAM,
+                    "cache store: pointer %zu is not inside region %" PRIu32, idx, region->idx);
+        }
+    }
+
+    return UC_OK;
+}
