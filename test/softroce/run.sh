@@ -37,5 +37,10 @@ if [ -n "${UCM_FABRIC_ADDRESS:-}" ]; then
 fi
 
 unset UCM_FABRIC_ADDRESS
-export UCM_SOFTROCE_KEEP="${UCM_SOFTROCE_KEEP:-}:$build_dir"
+# What lies under /tmp or /run is not seen inside unless it is carried over: the build, the tests, the traces.
+if [ -n "${UCM_TRACE_DIR:-}" ] && [ -d "$UCM_TRACE_DIR" ]; then
+    UCM_TRACE_DIR=$(cd "$UCM_TRACE_DIR" && pwd)
+    export UCM_TRACE_DIR
+fi
+export UCM_SOFTROCE_KEEP="${UCM_SOFTROCE_KEEP:-}:$build_dir:${here%/*}:${UCM_TRACE_DIR:-}"
 exec bash "$here/run_in_vm.sh" bash "$here/suite.sh" "$build_dir" "$@"
