@@ -211,7 +211,10 @@ static bool
 dump_opened(struct uc_posix_op *op)
 {
     if (op->slot->io.result < 0) {
-        return uc_posix_op_fail(op, (int)-op->slot->io.result, "create a file for");
+        int error = (int)-op->slot->io.result;
+
+        /* Somebody removed the folder of this instance: no dump can succeed any more. */
+        return uc_posix_op_fail(op, error == ENOENT ? ESTALE : error, "create a file for");
     }
 
     return op->assembly == NULL ? write_whole(op) : write_part(op);
