@@ -3,14 +3,14 @@
 #include "test/fake/slot_store.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include <ucm/setup.h>
 
 #include "core/base/bytes.h"
-#include "core/base/completion_queue.h"
-#include "test/fake/slot_table.h"
+#include "test/fake/slot_store_internal.h"
 
 enum {
     TOKEN_HEADER_BYTES = 12, /* "SLT1", identity of the file */
@@ -20,37 +20,23 @@ enum {
 
 static const uint8_t token_magic[4] = {'S', 'L', 'T', '1'};
 
-struct slot_store {
-    struct uc_store base;
-    struct uc_completion_queue *events;
-    struct slot_table table;
-};
-
-static struct slot_store *
-self_of(struct uc_store *store)
+struct slot_store *
+slot_store_of(struct uc_store *store)
 {
     return (struct slot_store *)(void *)store; /* first member */
 }
 
+/* The sizes, which decide about the shape of the file. */
 static enum uc_status
-slot_setup(struct uc_store *store, const struct uc_dict *config)
+read_sizes(struct slot_store *self, const struct uc_dict *config)
 {
-    struct slot_store *self = self_of(store);
-    const char *role = "both";
-    const char *path = NULL;
     int64_t slot_count = 256;
-    enum uc_status status = uc_dict_get_string(config, "path", &path);
+    enum uc_status status;
 
-    if (status != UC_OK) {
-        return uc_error(UC_ERR_INVALID_PARAM, "slot store: key 'path' is missing");
-    }
     self->table.block_bytes = 4096;
     status = uc_dict_get_bytes(config, "block_bytes", &self->table.block_bytes);
     if (status == UC_OK || status == UC_ERR_NOT_FOUND) {
         status = uc_dict_get_int(config, "slots", &slot_count);
-    }
-    if (status == UC_OK || status == UC_ERR_NOT_FOUND) {
-        status = uc_dict_get_string(config, UC_SETUP_STORE_ROLE, &role);
     }
     if (status != UC_OK && status != UC_ERR_NOT_FOUND) {
         return status;
@@ -61,18 +47,44 @@ slot_setup(struct uc_store *store, const struct uc_dict *config)
     }
 
     self->table.slot_count = (size_t)slot_count;
-    status = slot_table_open(&self->table, path);
-    if (status != UC_OK || strcmp(role, "worker") == 0) {
-        return status;
-    }
-    return slot_table_clear(&self->table);
+    return UC_OK;
 }
 
 static enum uc_status
+slot_setup(struct uc_store *store, const struct uc_dict *config)
+{
+    struct slot_store *self = slot_store_of(store);
+    const char *node_path = "root";
+    const char *role = "both";
+    const char *path = NULL;
+    bool keep = false;
+    enum uc_status status = uc_dict_get_string(config, "path", &path);
+
+    if (status != UC_OK) {
+        return uc_error(UC_ERR_INVALID_PARAM, "slot store: key 'path' is missing");
+    }
+    (void)!uc_dict_get_string(config, UC_SETUP_STORE_ROLE, &role);
+    (void)!uc_dict_get_string(config, UC_SETUP_NODE_PATH, &node_path);
+    (void)!uc_dict_get_bool(config, "keep", &keep);
+    (void)snprintf(self->node_path, sizeof(self->node_path), "%s", node_path);
+    status = read_sizes(self, config);
+    if (status == UC_OK) {
+        status = slot_table_open(&self->table, path);
+    }
+    if (status == UC_OK && strcmp(role, "worker") != 0 && !keep) {
+        status = slot_table_clear(&self->table);
+    }
+
+    return status == UC_OK ? slot_prefetch_setup(self, config, strcmp(role, "scheduler") != 0)
+                           : status;
+}
+
+enum uc_status
 slot_lookup(struct uc_store *store, const struct uc_block_id *ids, size_t count, uint8_t *hits_out)
 {
     for (size_t idx = 0; idx < count; idx++) {
-        hits_out[idx] = slot_is_visible(slot_table_find(&self_of(store)->table, &ids[idx])) ? 1 : 0;
+        hits_out[idx] =
+                slot_is_visible(slot_table_find(&slot_store_of(store)->table, &ids[idx])) ? 1 : 0;
     }
 
     return UC_OK;
@@ -109,7 +121,7 @@ static enum uc_status
 slot_pin(struct uc_store *store, const struct uc_block_id *ids, size_t count,
         struct uc_token **token_out)
 {
-    struct slot_store *self = self_of(store);
+    struct slot_store *self = slot_store_of(store);
     enum uc_status status;
 
     for (size_t idx = 0; idx < count; idx++) {
@@ -128,7 +140,7 @@ static void
 slot_unpin(struct uc_store *store, const struct uc_token *token)
 {
     for (size_t idx = 0; idx < token->key_count; idx++) {
-        struct slot *slot = slot_table_find(&self_of(store)->table, &token->keys[idx]);
+        struct slot *slot = slot_table_find(&slot_store_of(store)->table, &token->keys[idx]);
 
         if (slot != NULL && slot->pins != 0) {
             slot->pins--;
@@ -144,7 +156,7 @@ slot_commit(struct uc_store *store, const struct uc_token *token, const uint8_t 
     for (size_t idx = 0; idx < token->key_count; idx++) {
         bool verdict = mask == NULL ? success : mask[idx] != 0;
         enum uc_status status =
-                slot_table_conclude(&self_of(store)->table, &token->keys[idx], verdict);
+                slot_table_conclude(&slot_store_of(store)->table, &token->keys[idx], verdict);
 
         first = first == UC_OK ? status : first;
     }
@@ -152,11 +164,11 @@ slot_commit(struct uc_store *store, const struct uc_token *token, const uint8_t 
     return first;
 }
 
-static enum uc_status
+enum uc_status
 slot_alloc(struct uc_store *store, const struct uc_block_id *ids, size_t count,
         const struct uc_request_context *context, struct uc_token **token_out)
 {
-    struct slot_store *self = self_of(store);
+    struct slot_store *self = slot_store_of(store);
     enum uc_status status = UC_OK;
     size_t done = 0;
 
@@ -179,7 +191,7 @@ slot_alloc(struct uc_store *store, const struct uc_block_id *ids, size_t count,
 }
 
 /* What a token says about one key; every byte of it is foreign. */
-static struct slot *
+struct slot *
 slot_of_token(const struct slot_store *self, const struct uc_token *token, size_t key,
         uint32_t *generation_out)
 {
@@ -193,6 +205,27 @@ slot_of_token(const struct slot_store *self, const struct uc_token *token, size_
                    : NULL;
 }
 
+bool
+slot_token_is_ours(const struct slot_store *self, const struct uc_token *token)
+{
+    return token->payload_bytes >= TOKEN_HEADER_BYTES &&
+           (token->payload_bytes - TOKEN_HEADER_BYTES) / TOKEN_KEY_BYTES == token->key_count &&
+           (token->payload_bytes - TOKEN_HEADER_BYTES) % TOKEN_KEY_BYTES == 0 &&
+           memcmp(token->payload, token_magic, sizeof(token_magic)) == 0 &&
+           uc_get_le64(token->payload + 4) == self->table.header->identity;
+}
+
+/* Goes on to the tier below with the same ids; nothing is ordered or expires here. */
+static enum uc_status
+slot_touch(struct uc_store *store, const struct uc_block_id *ids, size_t count,
+        const struct uc_request_context *context)
+{
+    struct slot_store *self = slot_store_of(store);
+
+    return self->lower.store == NULL ? UC_OK
+                                     : uc_store_touch(self->lower.store, ids, count, context);
+}
+
 static enum uc_status
 check_job(const struct slot_store *self, const struct uc_job_descriptor *job,
         const struct uc_token *token, size_t first_key)
@@ -202,10 +235,7 @@ check_job(const struct slot_store *self, const struct uc_job_descriptor *job,
     if (job->prerequisite_handle != 0) {
         return uc_error(UC_ERR_UNSUPPORTED, "slot store: no prerequisite hook");
     }
-    if (token->payload_bytes < TOKEN_HEADER_BYTES ||
-            token->payload_bytes - TOKEN_HEADER_BYTES != token->key_count * TOKEN_KEY_BYTES ||
-            memcmp(token->payload, token_magic, sizeof(token_magic)) != 0 ||
-            uc_get_le64(token->payload + 4) != self->table.header->identity) {
+    if (!slot_token_is_ours(self, token)) {
         return uc_error(UC_ERR_INVALID_PARAM, "slot store: the token is not one of this store");
     }
     for (size_t idx = 0; idx < job->count; idx++) {
@@ -293,14 +323,14 @@ static enum uc_status
 slot_token_load(struct uc_store *store, uint64_t job_id, const struct uc_job_descriptor *job,
         const struct uc_token *token, size_t first_key)
 {
-    return run_job(self_of(store), job_id, job, token, first_key, true);
+    return run_job(slot_store_of(store), job_id, job, token, first_key, true);
 }
 
 static enum uc_status
 slot_token_dump(struct uc_store *store, uint64_t job_id, const struct uc_job_descriptor *job,
         const struct uc_token *token, size_t first_key)
 {
-    return run_job(self_of(store), job_id, job, token, first_key, false);
+    return run_job(slot_store_of(store), job_id, job, token, first_key, false);
 }
 
 static enum uc_status
@@ -316,21 +346,22 @@ static enum uc_status
 slot_get_finished(
         struct uc_store *store, struct uc_io_result *results, size_t capacity, size_t *count_out)
 {
-    return uc_completion_queue_get_finished(self_of(store)->events, results, capacity, count_out);
+    return uc_completion_queue_get_finished(
+            slot_store_of(store)->events, results, capacity, count_out);
 }
 
 static enum uc_status
 slot_wait(struct uc_store *store, const uint64_t *job_ids, size_t job_count, int64_t timeout_ms,
         struct uc_io_result *results, size_t capacity, size_t *count_out)
 {
-    return uc_completion_queue_wait(
-            self_of(store)->events, job_ids, job_count, timeout_ms, results, capacity, count_out);
+    return uc_completion_queue_wait(slot_store_of(store)->events, job_ids, job_count, timeout_ms,
+            results, capacity, count_out);
 }
 
 static int
 slot_event_fd(struct uc_store *store)
 {
-    return uc_completion_queue_event_fd(self_of(store)->events);
+    return uc_completion_queue_event_fd(slot_store_of(store)->events);
 }
 
 static enum uc_status
@@ -345,11 +376,11 @@ slot_describe(struct uc_store *store, struct uc_dict *description)
         status = uc_dict_set_int(description, "abi_version", UC_STORE_ABI_VERSION);
     }
     if (status == UC_OK) {
-        status = uc_dict_set_string(description, "node_path", "root");
+        status = uc_dict_set_string(description, "node_path", slot_store_of(store)->node_path);
     }
     if (status == UC_OK) {
         status = uc_dict_set_int(
-                description, "block_bytes", (int64_t)self_of(store)->table.block_bytes);
+                description, "block_bytes", (int64_t)slot_store_of(store)->table.block_bytes);
     }
     return status;
 }
@@ -371,16 +402,25 @@ as_token_addressed(struct uc_store *store)
     return &token_ops;
 }
 
+/* Without a tier below there is nothing to prefetch from (R-8.11: the answer never changes). */
+static const struct uc_prefetchable_ops *
+as_prefetchable(struct uc_store *store)
+{
+    return slot_store_of(store)->lower.store == NULL ? NULL : &slot_prefetch_ops;
+}
+
 static const struct uc_store_ops store_ops = {
         .abi_version = UC_STORE_ABI_VERSION,
         .struct_size = sizeof(store_ops),
         .setup = slot_setup,
         .lookup = slot_lookup,
+        .touch = slot_touch,
         .load = refuse_transfer,
         .dump = refuse_transfer,
         .get_finished = slot_get_finished,
         .wait = slot_wait,
         .as_token_addressed = as_token_addressed,
+        .as_prefetchable = as_prefetchable,
         .describe = slot_describe,
         .event_fd = slot_event_fd,
 };
@@ -405,12 +445,13 @@ uc_slot_store_create(void)
 void
 uc_slot_store_destroy(struct uc_store *store)
 {
-    struct slot_store *self = self_of(store);
+    struct slot_store *self = slot_store_of(store);
 
     if (store == NULL) {
         return;
     }
 
+    slot_prefetch_fini(self); /* the tier below is still there */
     slot_table_close(&self->table);
     uc_completion_queue_destroy(self->events);
     free(self);

@@ -30,6 +30,7 @@ struct slot {
     uint32_t pins;
     uint32_t refs; /* reservations of a pending block, readmissions of a committed one */
     uint32_t has_success;
+    _Atomic uint32_t filled; /* generation of the owner whose bytes a prefetch has brought */
     struct uc_block_id id;
 };
 

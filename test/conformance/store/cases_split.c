@@ -133,7 +133,7 @@ become_scheduler_only(void)
 {
     struct uc_assembler_options options = {
             .struct_size = sizeof(options), .role = UC_ROLE_SCHEDULER};
-    struct uc_request_context context = uc_request_context_init(suite.request_id);
+    struct uc_request_context context = suite_context(suite.request_id);
 
     ck_assert_int_eq(uc_scheduler_on_request_finished(suite.scheduler, suite.request_id), UC_OK);
     uc_assembler_destroy(suite.assembler);
@@ -326,7 +326,7 @@ suite_run_worker(int fd)
         (void)fprintf(stderr, "worker process: %s\n", uc_last_error());
         return EXIT_FAILURE;
     }
-    suite_read_block_bytes(description);
+    suite_read_block_bytes(suite_branch_of(description));
     uc_dict_destroy(description);
     if (uc_memory_alloc(SUITE_KEYS_MAX * suite.block_bytes, &memory) != UC_OK) {
         (void)fprintf(stderr, "worker process: %s\n", uc_last_error());

@@ -164,7 +164,7 @@ END_TEST
 /* V-47, R-9.13 */
 START_TEST(finished_request_leaves_nothing_behind)
 {
-    struct uc_request_context context = uc_request_context_init(suite.request_id);
+    struct uc_request_context context = suite_context(suite.request_id);
     struct uc_token *get_token;
     struct uc_token *put_token;
 
@@ -186,7 +186,7 @@ END_TEST
 /* V-19: two requests write one block; it is visible when both concluded. */
 START_TEST(two_requests_write_the_same_block)
 {
-    struct uc_request_context context = uc_request_context_init("sharer");
+    struct uc_request_context context = suite_context("sharer");
     struct uc_token *second = NULL;
     struct uc_token *first;
 
@@ -210,7 +210,7 @@ END_TEST
 /* V-34: two requests read one block at a time. */
 START_TEST(two_requests_read_the_same_block)
 {
-    struct uc_request_context context = uc_request_context_init("reader");
+    struct uc_request_context context = suite_context("reader");
     struct uc_token *other = NULL;
     struct uc_token *token;
 

@@ -49,7 +49,7 @@ static int
 run_suite(void)
 {
     TCase *cases[] = {suite_lookup_cases(), suite_transfer_cases(), suite_window_cases(),
-            suite_job_cases(), suite_memory_cases(), suite_split_cases()};
+            suite_job_cases(), suite_memory_cases(), suite_split_cases(), suite_engine_cases()};
     Suite *all = suite_create("store_conformance");
     SRunner *runner;
     int failed;

@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
@@ -85,16 +86,56 @@ suite_read_block_bytes(const struct uc_dict *description)
     suite.has_offsets = suite.is_tokened || configured_bytes != 0;
 }
 
+struct uc_request_context
+suite_context(const char *request_id)
+{
+    struct uc_request_context context = uc_request_context_init(request_id);
+    const char *ttl_text = getenv("UCM_STORE_TTL_MS");
+
+    if (ttl_text != NULL) {
+        context.present = UC_REQUEST_TTL;
+        context.ttl_ms = strtoull(ttl_text, NULL, 10);
+    }
+    return context;
+}
+
+/* Of a peer: the branch that the requests of the suite go to. */
+const struct uc_dict *
+suite_branch_of(const struct uc_dict *description)
+{
+    const char *branch_text = getenv("UCM_STORE_BRANCH");
+    const struct uc_dict *branch = NULL;
+    size_t count = 0;
+    size_t idx;
+
+    if (uc_dict_get_list_count(description, "branches", &count) != UC_OK || count == 0) {
+        return description;
+    }
+    idx = branch_text == NULL ? count - 1 : (size_t)strtoull(branch_text, NULL, 10);
+    return uc_dict_get_dict_at(description, "branches", idx, &branch) == UC_OK ? branch
+                                                                               : description;
+}
+
+bool
+suite_is_pipe(void)
+{
+    const char *type = "";
+
+    return uc_dict_get_string(suite.config, "type", &type) == UC_OK && strcmp(type, "pipe") == 0;
+}
+
 static void
 read_description(void)
 {
     struct uc_dict *description = NULL;
+    const struct uc_dict *branch;
 
     ck_assert_int_eq(uc_dict_create(&description), UC_OK);
     ck_assert_int_eq(uc_scheduler_describe(suite.scheduler, description), UC_OK);
-    ck_assert_int_eq(uc_dict_get_bool(description, "token_addressed", &suite.is_tokened), UC_OK);
-    ck_assert_int_eq(uc_dict_get_bool(description, "prefetchable", &suite.is_prefetchable), UC_OK);
-    suite_read_block_bytes(description);
+    branch = suite_branch_of(description);
+    ck_assert_int_eq(uc_dict_get_bool(branch, "token_addressed", &suite.is_tokened), UC_OK);
+    ck_assert_int_eq(uc_dict_get_bool(branch, "prefetchable", &suite.is_prefetchable), UC_OK);
+    suite_read_block_bytes(branch);
     uc_dict_destroy(description);
 }
 
@@ -116,7 +157,7 @@ suite_start(void)
     suite_fresh_ids(suite.ids, SUITE_KEYS_MAX);
     (void)snprintf(
             suite.request_id, sizeof(suite.request_id), "case-%016" PRIx64, seed_of(&suite.ids[0]));
-    context = uc_request_context_init(suite.request_id);
+    context = suite_context(suite.request_id);
     ck_assert_int_eq(uc_scheduler_on_new_request(suite.scheduler, &context), UC_OK);
 }
 

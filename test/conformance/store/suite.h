@@ -41,9 +41,21 @@ struct suite {
 
 extern struct suite suite;
 
+/**
+ * @return the context of a request of the suite. UCM_STORE_TTL_MS gives it a TTL fact, by which a peer may route it;
+ * what describes its blocks is then branch UCM_STORE_BRANCH of the description, by default the last one.
+ */
+struct uc_request_context suite_context(const char *request_id);
+
 /** Checked fixture: assemble, register a request, make fresh ids. */
 void suite_start(void);
 void suite_stop(void);
+
+/** @return the part of a description that the suite's requests concern; borrowed from it. */
+const struct uc_dict *suite_branch_of(const struct uc_dict *description);
+
+/** @return whether the tree is a pipe. */
+bool suite_is_pipe(void);
 
 /** Take block_bytes from the configuration or from what the store says of itself. */
 void suite_read_block_bytes(const struct uc_dict *description);
@@ -86,6 +98,7 @@ TCase *suite_window_cases(void);
 TCase *suite_job_cases(void);
 TCase *suite_memory_cases(void);
 TCase *suite_split_cases(void);
+TCase *suite_engine_cases(void);
 
 /** The worker process of the split cases; @p fd is its end of the channel. @return exit status */
 int suite_run_worker(int fd);
