@@ -105,7 +105,7 @@ start_ping_locked(struct uc_session *session, uint64_t now_ms)
     uc_empty_request_encode(&params);
     session->ping_sent_ms = now_ms;
     session->ping_pending = true;
-    status = uc_rpc_call(session->connection, UC_RPC_PING, &params, session->config.rpc_timeout_ms,
+    status = uc_rpc_call(session->connection, UC_RPC_PING, &params, ping_timeout_ms(session),
             on_ping_reply, session);
     uc_rpc_buffer_fini(&params);
     if (status != UC_OK) {
