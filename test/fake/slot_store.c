@@ -71,6 +71,7 @@ slot_setup(struct uc_store *store, const struct uc_dict *config)
     if (status == UC_OK) {
         status = slot_table_open(&self->table, path);
     }
+    keep = keep && status == UC_OK && self->table.header->identity != 0; /* a new file is cleared */
     if (status == UC_OK && strcmp(role, "worker") != 0 && !keep) {
         status = slot_table_clear(&self->table);
     }
@@ -367,20 +368,26 @@ slot_event_fd(struct uc_store *store)
 static enum uc_status
 slot_describe(struct uc_store *store, struct uc_dict *description)
 {
+    const struct slot_store *self = slot_store_of(store);
+    const struct {
+        const char *key;
+        int64_t value;
+    } numbers[] = {
+            {"abi_version", UC_STORE_ABI_VERSION},
+            {"block_bytes", (int64_t)self->table.block_bytes},
+            {"pinned", (int64_t)slot_table_pins(&self->table)},
+            {"reserved", (int64_t)slot_table_refs(&self->table)},
+    };
     enum uc_status status = uc_dict_set_string(description, "name", "slots");
 
     if (status == UC_OK) {
         status = uc_dict_set_string(description, "version", "1");
     }
     if (status == UC_OK) {
-        status = uc_dict_set_int(description, "abi_version", UC_STORE_ABI_VERSION);
+        status = uc_dict_set_string(description, "node_path", self->node_path);
     }
-    if (status == UC_OK) {
-        status = uc_dict_set_string(description, "node_path", slot_store_of(store)->node_path);
-    }
-    if (status == UC_OK) {
-        status = uc_dict_set_int(
-                description, "block_bytes", (int64_t)slot_store_of(store)->table.block_bytes);
+    for (size_t idx = 0; status == UC_OK && idx < sizeof(numbers) / sizeof(numbers[0]); idx++) {
+        status = uc_dict_set_int(description, numbers[idx].key, numbers[idx].value);
     }
     return status;
 }

@@ -143,3 +143,27 @@ slot_table_close(struct slot_table *table)
         table->header = NULL;
     }
 }
+
+size_t
+slot_table_pins(const struct slot_table *table)
+{
+    size_t pins = 0;
+
+    for (size_t idx = 0; idx < table->slot_count; idx++) {
+        pins += table->slots[idx].pins;
+    }
+
+    return pins;
+}
+
+size_t
+slot_table_refs(const struct slot_table *table)
+{
+    size_t refs = 0;
+
+    for (size_t idx = 0; idx < table->slot_count; idx++) {
+        refs += table->slots[idx].refs;
+    }
+
+    return refs;
+}

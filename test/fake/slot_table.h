@@ -47,6 +47,10 @@ struct slot_table {
     uint8_t *data;
 };
 
+/** @return pins, and reservations, of all slots together: what is held. Control process. */
+size_t slot_table_pins(const struct slot_table *table);
+size_t slot_table_refs(const struct slot_table *table);
+
 /** Map the file, made if it is not there. OsApiError and its kin. */
 UC_MUST_CHECK enum uc_status slot_table_open(struct slot_table *table, const char *path);
 
