@@ -238,10 +238,6 @@ read_injected(const struct uc_dict *dict, struct uc_cache_store_config *config)
 static enum uc_status
 check_tiers(const struct uc_cache_store_config *config)
 {
-    if (config->lower != NULL) {
-        return uc_error(UC_ERR_UNSUPPORTED,
-                "cache store: a tier below it is not supported; put it last in the pipe");
-    }
     if (config->write_through) {
         return uc_error(UC_ERR_UNSUPPORTED,
                 "cache store: write is \"through\", which is not supported; write none");

@@ -421,6 +421,46 @@ uc_cache_index_commit(struct uc_cache_index *index, const struct uc_token *token
     return status;
 }
 
+size_t
+uc_cache_index_writable(struct uc_cache_index *index, const struct uc_block_id *ids, size_t count,
+        struct uc_block_id *ids_out)
+{
+    size_t writable = 0;
+
+    enter(index);
+    for (size_t idx = 0; idx < count; idx++) {
+        enum uc_cache_state state;
+        uint8_t hit;
+
+        uc_cache_buffer_lookup(index->buffer, &ids[idx], 1, &hit); /* removes what expired */
+        state = uc_cache_buffer_peek(index->buffer, &ids[idx]).state;
+        if (state == UC_CACHE_ABSENT || state == UC_CACHE_PENDING) {
+            ids_out[writable++] = ids[idx];
+        }
+    }
+    uc_mutex_unlock(&index->lock);
+    return writable;
+}
+
+size_t
+uc_cache_index_commit_whole(
+        struct uc_cache_index *index, const struct uc_token *token, bool success)
+{
+    size_t committed = 0;
+
+    enter(index);
+    for (size_t idx = 0; idx < token->key_count; idx++) {
+        struct uc_cache_place place = uc_cache_payload_key(token->payload, idx);
+        bool whole = success && is_whole(index, place.slot, place.generation);
+
+        if (commit_key(index, &token->keys[idx], place, whole) == UC_OK && whole) {
+            committed++;
+        }
+    }
+    uc_mutex_unlock(&index->lock);
+    return committed;
+}
+
 struct uc_cache_stats
 uc_cache_index_stats(struct uc_cache_index *index)
 {

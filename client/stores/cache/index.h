@@ -45,6 +45,14 @@ UC_MUST_CHECK enum uc_status uc_cache_index_alloc(struct uc_cache_index *index,
 enum uc_status uc_cache_index_commit(struct uc_cache_index *index, const struct uc_token *token,
         const uint8_t *mask, bool success);
 
+/** Copy the ids that are absent or being written, so that a reservation of them may be written to. @return how many */
+size_t uc_cache_index_writable(struct uc_cache_index *index, const struct uc_block_id *ids,
+        size_t count, struct uc_block_id *ids_out);
+
+/** Commit, but blocks whose bytes did not all come are released. @return how many were committed */
+size_t uc_cache_index_commit_whole(
+        struct uc_cache_index *index, const struct uc_token *token, bool success);
+
 struct uc_cache_stats uc_cache_index_stats(struct uc_cache_index *index);
 
 #endif /* UC_CACHE_STORE_INDEX_H */

@@ -429,3 +429,64 @@ uc_cache_plane_deregister(struct uc_cache_plane *plane, uint32_t region_idx)
     }
     return uc_cache_regions_remove(&plane->regions, region_idx);
 }
+
+/* ---- for whoever moves blocks by other means ---- */
+
+enum uc_status
+uc_cache_plane_attach(struct uc_cache_plane *plane, const uint8_t *payload, size_t payload_bytes,
+        size_t key_count, struct uc_cache_attachment **attachment_out)
+{
+    struct uc_cache_attachment *attachment = NULL;
+    uint64_t incarnation = 0;
+    enum uc_status status = uc_cache_payload_check(
+            payload, payload_bytes, key_count, plane->domain, plane->block_bytes, &incarnation);
+
+    if (status != UC_OK) {
+        return status;
+    }
+
+    uc_mutex_lock(&plane->lock);
+    status = attach(plane, incarnation, &attachment);
+    for (size_t idx = 0; status == UC_OK && attachment != NULL && idx < key_count; idx++) {
+        if (uc_cache_payload_key(payload, idx).slot >= attachment->segment->slot_count) {
+            let_go(attachment);
+            status = uc_error(UC_ERR_INVALID_PARAM,
+                    "cache store: key %zu names a slot that there is not", idx);
+        }
+    }
+    uc_mutex_unlock(&plane->lock);
+    if (status == UC_OK) {
+        *attachment_out = attachment;
+    }
+    return status;
+}
+
+void
+uc_cache_plane_hold(struct uc_cache_plane *plane, struct uc_cache_attachment *attachment)
+{
+    uc_mutex_lock(&plane->lock);
+    attachment->users++;
+    uc_mutex_unlock(&plane->lock);
+}
+
+void
+uc_cache_plane_let_go(struct uc_cache_plane *plane, struct uc_cache_attachment *attachment)
+{
+    uc_mutex_lock(&plane->lock);
+    let_go(attachment);
+    uc_mutex_unlock(&plane->lock);
+}
+
+struct uc_cache_attachment *
+uc_cache_plane_current(struct uc_cache_plane *plane)
+{
+    struct uc_cache_attachment *attachment;
+
+    uc_mutex_lock(&plane->lock);
+    attachment = plane->attachment;
+    if (attachment != NULL) {
+        attachment->users++;
+    }
+    uc_mutex_unlock(&plane->lock);
+    return attachment;
+}

@@ -13,6 +13,7 @@
 #include <ucm/token.h>
 
 #include "client/stores/cache/config.h"
+#include "client/stores/cache/job.h"
 #include "client/stores/cache/segment.h"
 #include "core/base/completion_queue.h"
 
@@ -39,5 +40,20 @@ UC_MUST_CHECK enum uc_status uc_cache_plane_register(struct uc_cache_plane *plan
         uint32_t region_idx, const void *address, uint64_t length_bytes, enum uc_memory_kind kind);
 UC_MUST_CHECK enum uc_status uc_cache_plane_deregister(
         struct uc_cache_plane *plane, uint32_t region_idx);
+
+/**
+ * The segment that a checked token payload leads to, held until let go; NULL: that life is over.
+ *
+ * @retval UC_ERR_INVALID_PARAM  not a token of this domain, or a slot that there is not
+ */
+UC_MUST_CHECK enum uc_status uc_cache_plane_attach(struct uc_cache_plane *plane,
+        const uint8_t *payload, size_t payload_bytes, size_t key_count,
+        struct uc_cache_attachment **attachment_out);
+void uc_cache_plane_hold(struct uc_cache_plane *plane, struct uc_cache_attachment *attachment);
+/** NULL is allowed. */
+void uc_cache_plane_let_go(struct uc_cache_plane *plane, struct uc_cache_attachment *attachment);
+
+/** The latest attachment, held, or NULL. */
+struct uc_cache_attachment *uc_cache_plane_current(struct uc_cache_plane *plane);
 
 #endif /* UC_CACHE_STORE_PLANE_H */

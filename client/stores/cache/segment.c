@@ -32,9 +32,15 @@ round_up(uint64_t value, uint64_t align)
 
 /* Sizes were bounded by the configuration, or by the file's length. */
 static uint64_t
-slots_at(void)
+tasks_at(void)
 {
     return round_up(sizeof(struct uc_cache_seg_header), SEGMENT_ALIGN);
+}
+
+static uint64_t
+slots_at(void)
+{
+    return tasks_at() + round_up(UC_CACHE_TASKS * sizeof(struct uc_cache_task), SEGMENT_ALIGN);
 }
 
 static uint64_t
@@ -70,6 +76,7 @@ point(struct uc_cache_segment *segment, uint64_t slot_count)
 {
     uint8_t *base = (uint8_t *)segment->header;
 
+    segment->tasks = (struct uc_cache_task *)(void *)(base + tasks_at());
     segment->slots = (struct uc_cache_seg_slot *)(void *)(base + slots_at());
     segment->counts = (_Atomic uint16_t *)(void *)(base + counts_at(slot_count));
     segment->bytes = base + bytes_at(slot_count);

@@ -8,7 +8,8 @@
  * file locked for its life. Each worker holds one byte more and with it a row of transfer counts. The kernel
  * drops the locks of a process that dies, however it dies.
  *
- *     header | slots[slot_count] | counts[UC_CACHE_ROWS][slot_count] | bytes[slot_count][stride]
+ *     header | tasks[UC_CACHE_TASKS] | slots[slot_count] | counts[UC_CACHE_ROWS][slot_count]
+ *     | bytes[slot_count][stride]
  *
  * Threads: create, attach and close by one thread; the rest as each function says.
  */
@@ -26,8 +27,30 @@
 #include <ucm/status.h>
 
 enum {
-    UC_CACHE_ROWS = 32,  /* row 0 is the owner's, the others are workers' */
-    UC_CACHE_RANGES = 12 /* pieces of a block that may be apart while it is written */
+    UC_CACHE_ROWS = 32,   /* row 0 is the owner's, the others are workers' */
+    UC_CACHE_RANGES = 12, /* pieces of a block that may be apart while it is written */
+    UC_CACHE_TASKS = 16,
+    UC_CACHE_TASK_BLOCKS = 8,
+    UC_CACHE_TASK_TOKEN_BYTES = 3584
+};
+
+enum uc_cache_task_state {
+    UC_CACHE_TASK_FREE,   /* the owner's */
+    UC_CACHE_TASK_QUEUED, /* for any worker */
+    UC_CACHE_TASK_TAKEN,  /* the worker's, whose row stands above: state | row << 8 */
+    UC_CACHE_TASK_DONE,   /* the owner's again */
+};
+
+/* Blocks that a worker is to dump to the tier below. In shared memory. */
+struct uc_cache_task {
+    _Atomic uint32_t state;
+    uint32_t count;
+    uint32_t token_bytes; /* of the serialised token below; 0 = the tier is plain */
+    uint32_t slots[UC_CACHE_TASK_BLOCKS];
+    uint64_t generations[UC_CACHE_TASK_BLOCKS];
+    struct uc_block_id ids[UC_CACHE_TASK_BLOCKS];
+    uint8_t is_good[UC_CACHE_TASK_BLOCKS]; /* by the worker */
+    uint8_t token[UC_CACHE_TASK_TOKEN_BYTES];
 };
 
 struct uc_cache_range {
@@ -68,6 +91,7 @@ struct uc_cache_segment {
     bool has_name;
     char path[128];
     struct uc_cache_seg_header *header; /* start of the mapping */
+    struct uc_cache_task *tasks;
     struct uc_cache_seg_slot *slots;
     _Atomic uint16_t *counts;
     uint8_t *bytes;

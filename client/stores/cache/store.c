@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client/stores/cache/below.h"
 #include "client/stores/cache/config.h"
 #include "client/stores/cache/index.h"
+#include "client/stores/cache/lift.h"
 #include "client/stores/cache/plane.h"
 
 enum {
@@ -18,6 +20,8 @@ struct cache_store {
     struct uc_completion_queue *events;
     struct uc_cache_index *index; /* NULL in a worker process */
     struct uc_cache_plane *plane; /* NULL in a scheduler process */
+    struct uc_cache_below *below; /* NULL without lower tier, or where there is no index */
+    struct uc_cache_lift *lift;   /* NULL without lower tier, or where there is no plane */
     struct uc_cache_store_config config;
     bool is_set_up;
 };
@@ -46,6 +50,12 @@ cache_setup(struct uc_store *store, const struct uc_dict *config)
     if (status == UC_OK && self->config.role != UC_ROLE_SCHEDULER) {
         status = uc_cache_plane_create(&self->config, self->events,
                 self->index == NULL ? NULL : uc_cache_index_segment(self->index), &self->plane);
+    }
+    if (status == UC_OK && self->index != NULL && self->config.lower != NULL) {
+        status = uc_cache_below_create(&self->config, self->index, &self->below);
+    }
+    if (status == UC_OK && self->plane != NULL && self->config.lower != NULL) {
+        status = uc_cache_lift_create(&self->config, self->plane, self->events, &self->lift);
     }
     self->config.policy_config = NULL; /* borrowed for setup only */
     return status;
@@ -93,6 +103,9 @@ cache_touch(struct uc_store *store, const struct uc_block_id *ids, size_t count,
 
     if (self->index != NULL) {
         uc_cache_index_touch(self->index, ids, count, context);
+    }
+    if (self->below != NULL) {
+        uc_cache_below_touch(self->below, ids, count, context);
     }
     return UC_OK;
 }
@@ -233,6 +246,139 @@ as_token_addressed(struct uc_store *store)
     return &token_ops;
 }
 
+/* ---- tier above another ---- */
+
+static enum uc_status
+ask(struct uc_store *store, enum uc_prefetch_lookup kind, const char *request_id,
+        const struct uc_block_id *ids, size_t count, uint8_t *hits, bool *prefetch_needed_out)
+{
+    struct cache_store *self = self_of(store);
+    enum uc_status status = need_index(self);
+
+    return status != UC_OK ? status
+                           : uc_cache_below_lookup(self->below, kind, request_id, ids, count, hits,
+                                     prefetch_needed_out);
+}
+
+static enum uc_status
+prefetch_lookup(struct uc_store *store, const char *request_id, const struct uc_block_id *ids,
+        size_t count, uint8_t *hits_out, bool *prefetch_needed_out)
+{
+    uint8_t *hits = calloc(count + 1, 1);
+    bool needed = false;
+    enum uc_status status;
+
+    if (hits == NULL) {
+        return uc_error(
+                UC_ERR_OUT_OF_MEMORY, "cache store: no memory to look up %zu blocks", count);
+    }
+    status = ask(store, UC_PREFETCH_LOOKUP, request_id, ids, count, hits, &needed);
+    if (status == UC_OK) {
+        *prefetch_needed_out = needed;
+    }
+    if (status == UC_OK && !needed && count > 0) {
+        memcpy(hits_out, hits, count);
+    }
+    free(hits);
+    return status;
+}
+
+static enum uc_status
+prefetch_index(struct uc_store *store, enum uc_prefetch_lookup kind, const char *request_id,
+        const struct uc_block_id *ids, size_t count, int64_t *index_out, bool *prefetch_needed_out)
+{
+    uint8_t *hits = calloc(count + 1, 1);
+    bool needed = false;
+    enum uc_status status;
+
+    if (hits == NULL) {
+        return uc_error(
+                UC_ERR_OUT_OF_MEMORY, "cache store: no memory to look up %zu blocks", count);
+    }
+    status = ask(store, kind, request_id, ids, count, hits, &needed);
+    if (status == UC_OK) {
+        *prefetch_needed_out = needed;
+    }
+    if (status == UC_OK && !needed) {
+        *index_out = kind == UC_PREFETCH_ON_PREFIX ? uc_prefetch_last_of_prefix(hits, count)
+                                                   : uc_prefetch_last_of_any(hits, count);
+    }
+    free(hits);
+    return status;
+}
+
+static enum uc_status
+prefetch_lookup_on_prefix(struct uc_store *store, const char *request_id,
+        const struct uc_block_id *ids, size_t count, int64_t *index_out, bool *prefetch_needed_out)
+{
+    return prefetch_index(
+            store, UC_PREFETCH_ON_PREFIX, request_id, ids, count, index_out, prefetch_needed_out);
+}
+
+static enum uc_status
+prefetch_lookup_on_reverse(struct uc_store *store, const char *request_id,
+        const struct uc_block_id *ids, size_t count, int64_t *index_out, bool *prefetch_needed_out)
+{
+    return prefetch_index(
+            store, UC_PREFETCH_ON_REVERSE, request_id, ids, count, index_out, prefetch_needed_out);
+}
+
+static enum uc_status
+prefetch_prepare(struct uc_store *store, const char *request_id,
+        const struct uc_request_context *context, struct uc_token **plan_out)
+{
+    struct cache_store *self = self_of(store);
+    enum uc_status status = need_index(self);
+
+    return status != UC_OK ? status
+                           : uc_cache_below_prepare(self->below, request_id, context, plan_out);
+}
+
+static enum uc_status
+prefetch_submit(struct uc_store *store, uint64_t job_id, const struct uc_token *plan)
+{
+    struct cache_store *self = self_of(store);
+    enum uc_status status = need_plane(self);
+
+    return status != UC_OK ? status : uc_cache_lift_submit(self->lift, job_id, plan);
+}
+
+static enum uc_status
+prefetch_complete(struct uc_store *store, const struct uc_token *plan, bool success)
+{
+    struct cache_store *self = self_of(store);
+    enum uc_status status = need_index(self);
+
+    return status != UC_OK ? status : uc_cache_below_complete(self->below, plan, success);
+}
+
+static void
+prefetch_forget(struct uc_store *store, const char *request_id)
+{
+    struct cache_store *self = self_of(store);
+
+    if (self->below != NULL) {
+        uc_cache_below_forget(self->below, request_id);
+    }
+}
+
+static const struct uc_prefetchable_ops prefetch_ops = {
+        .struct_size = sizeof(prefetch_ops),
+        .lookup = prefetch_lookup,
+        .lookup_on_prefix = prefetch_lookup_on_prefix,
+        .lookup_on_reverse = prefetch_lookup_on_reverse,
+        .prepare_prefetch = prefetch_prepare,
+        .prefetch = prefetch_submit,
+        .complete_prefetch = prefetch_complete,
+        .forget = prefetch_forget,
+};
+
+static const struct uc_prefetchable_ops *
+as_prefetchable(struct uc_store *store)
+{
+    return self_of(store)->config.lower != NULL ? &prefetch_ops : NULL;
+}
+
 /* ---- description ---- */
 
 static enum uc_status
@@ -305,6 +451,7 @@ static const struct uc_store_ops store_ops = {
         .get_finished = cache_get_finished,
         .wait = cache_wait,
         .as_token_addressed = as_token_addressed,
+        .as_prefetchable = as_prefetchable,
         .register_memory = cache_register_memory,
         .deregister_memory = cache_deregister_memory,
         .describe = cache_describe,
@@ -338,7 +485,9 @@ uc_cache_store_destroy(struct uc_store *store)
     }
 
     self = self_of(store);
+    uc_cache_lift_destroy(self->lift);
     uc_cache_plane_destroy(self->plane);
+    uc_cache_below_destroy(self->below);
     uc_cache_index_destroy(self->index);
     uc_completion_queue_destroy(self->events);
     free(self);

@@ -1,0 +1,593 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include "client/stores/cache/lift.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <ucm/clock.h>
+#include <ucm/log.h>
+
+#include "client/stores/cache/plan.h"
+#include "client/stores/cache/slots.h"
+#include "core/base/mutex.h"
+
+#define FIRST_REGION (1u << 31) /* ours with the tier below */
+
+enum {
+    LOWER_WAIT_MS = 1,         /* between two looks at new work while transfers run */
+    IDLE_NS = 5 * 1000 * 1000, /* between two looks for tasks */
+    RESULTS = 16,
+    BLOCKS_MAX = 1 << 20
+};
+
+/* Blocks on their way between slots and the tier below. */
+struct move {
+    struct uc_list node;
+    uint64_t job_id; /* of a plan */
+    uint64_t lower_job_id;
+    struct uc_cache_attachment *attachment; /* NULL: delegated, or the segment is gone */
+    struct uc_cache_task *task;             /* of write-through; NULL = a plan */
+    struct uc_token *lower;                 /* NULL: the tier below is plain */
+    bool is_delegated;
+    size_t count;
+    struct uc_block_id *ids;
+    struct uc_cache_place *places;
+    uint8_t *is_counted;
+    uint8_t *blocks; /* bitmap of what arrived */
+};
+
+struct uc_cache_lift {
+    struct uc_mutex lock;
+    pthread_cond_t wake;
+    struct uc_list pending; /* of submit */
+    bool is_stopping;
+    bool is_running;
+    pthread_t thread;
+    struct uc_cache_plane *plane;
+    struct uc_completion_queue *events;
+    uint64_t timeout_ms;
+    bool write_through;
+    /* The thread's own. */
+    struct uc_store *lower;
+    const struct uc_token_addressed_ops *lower_tokens;
+    const struct uc_prefetchable_ops *lower_facet;
+    struct uc_list active;
+    uint64_t last_job_id;
+    struct uc_cache_attachment *registered; /* its bytes are a region of the lower tier */
+    uint32_t region_idx;
+    uint32_t next_region;
+};
+
+static struct move *
+create_move(size_t count)
+{
+    struct move *move = calloc(1, sizeof(*move));
+
+    if (move == NULL) {
+        goto err_no_memory;
+    }
+    uc_list_init(&move->node);
+    move->count = count;
+    move->ids = calloc(count + 1, sizeof(move->ids[0]));
+    move->places = calloc(count + 1, sizeof(move->places[0]));
+    move->is_counted = calloc(count + 1, 1);
+    move->blocks = calloc(count / 8 + 1, 1);
+    if (move->ids != NULL && move->places != NULL && move->is_counted != NULL &&
+            move->blocks != NULL) {
+        return move;
+    }
+
+    free(move->ids);
+    free(move->places);
+    free(move->is_counted);
+    free(move->blocks);
+    free(move);
+err_no_memory:
+    (void)uc_error(UC_ERR_OUT_OF_MEMORY, "cache store: no memory to move %zu blocks", count);
+    return NULL;
+}
+
+static void
+destroy_move(struct uc_cache_lift *lift, struct move *move)
+{
+    uc_cache_plane_let_go(lift->plane, move->attachment);
+    uc_token_destroy(move->lower);
+    free(move->ids);
+    free(move->places);
+    free(move->is_counted);
+    free(move->blocks);
+    free(move);
+}
+
+/* ---- the end of a move ---- */
+
+static bool
+has_block(const struct move *move, size_t idx)
+{
+    return (move->blocks[idx / 8] >> (idx % 8) & 1u) != 0;
+}
+
+static void
+end_slots(const struct move *move)
+{
+    for (size_t idx = 0; idx < move->count; idx++) {
+        const struct uc_cache_segment *segment;
+
+        if (move->is_counted[idx] == 0) {
+            move->blocks[idx / 8] = (uint8_t)(move->blocks[idx / 8] & ~(1u << idx % 8));
+            continue;
+        }
+        segment = move->attachment->segment;
+        if (move->task == NULL && has_block(move, idx)) {
+            uc_cache_slot_seal(
+                    segment, move->places[idx].slot, move->places[idx].generation, &move->ids[idx]);
+        }
+        uc_cache_slot_end(segment, move->places[idx].slot);
+    }
+}
+
+/* The lower tier has let go of the slots, or never had them. */
+static void
+end_move(struct uc_cache_lift *lift, struct move *move, enum uc_status code)
+{
+    if (!move->is_delegated) {
+        end_slots(move);
+        for (size_t idx = 0; idx < move->count && code == UC_OK; idx++) {
+            code = has_block(move, idx) ? UC_OK : UC_ERR_NOT_FOUND; /* a stale destination */
+        }
+    }
+    if (move->task != NULL) {
+        for (size_t idx = 0; idx < move->count; idx++) {
+            move->task->is_good[idx] = has_block(move, idx) ? 1 : 0;
+        }
+        atomic_store_explicit(&move->task->state, UC_CACHE_TASK_DONE, memory_order_release);
+    } else {
+        uc_completion_queue_finish(lift->events, move->job_id, code, move->blocks);
+    }
+    destroy_move(lift, move);
+}
+
+/* ---- the start ---- */
+
+/* The segment of an earlier life is given up once nothing of it moves any more. */
+static enum uc_status
+register_segment(struct uc_cache_lift *lift, struct uc_cache_attachment *attachment)
+{
+    const struct uc_cache_segment *segment = attachment->segment;
+    enum uc_status status;
+
+    if (lift->registered == attachment) {
+        return UC_OK;
+    }
+    if (lift->registered != NULL) {
+        status = uc_store_deregister_memory(lift->lower, lift->region_idx);
+        if (status != UC_OK) {
+            return status;
+        }
+        uc_cache_plane_let_go(lift->plane, lift->registered);
+        lift->registered = NULL;
+    }
+
+    status = uc_store_register_memory(lift->lower, lift->next_region, segment->bytes,
+            segment->slot_count * segment->stride, UC_MEMORY_HOST);
+    if (status == UC_OK) {
+        lift->region_idx = lift->next_region++;
+        lift->registered = attachment;
+        uc_cache_plane_hold(lift->plane, attachment);
+    }
+    return status;
+}
+
+static void
+count_in(struct move *move)
+{
+    for (size_t idx = 0; idx < move->count; idx++) {
+        move->is_counted[idx] =
+                uc_cache_slot_begin(move->attachment->segment, move->places[idx].slot,
+                        move->places[idx].generation) == UC_OK;
+    }
+}
+
+static enum uc_status
+call_lower(const struct uc_cache_lift *lift, const struct move *move,
+        const struct uc_job_descriptor *job)
+{
+    bool is_load = move->task == NULL;
+
+    if (move->lower != NULL) {
+        return is_load ? lift->lower_tokens->load(
+                                 lift->lower, move->lower_job_id, job, move->lower, 0)
+                       : lift->lower_tokens->dump(
+                                 lift->lower, move->lower_job_id, job, move->lower, 0);
+    }
+    return is_load ? uc_store_load(lift->lower, move->lower_job_id, job)
+                   : uc_store_dump(lift->lower, move->lower_job_id, job);
+}
+
+/* One pointer per block: the slot itself. A slot that is stale is not handed out, so the whole job fails. */
+static enum uc_status
+transfer(const struct uc_cache_lift *lift, struct move *move)
+{
+    const struct uc_cache_segment *segment = move->attachment->segment;
+    struct uc_block_payload *payloads = calloc(move->count, sizeof(payloads[0]));
+    void **pointers = calloc(move->count, sizeof(pointers[0]));
+    struct uc_job_descriptor job = {.block_ids = move->ids,
+            .payloads = payloads,
+            .count = move->count,
+            .timeout_ms = lift->timeout_ms};
+    enum uc_status status;
+
+    if (payloads == NULL || pointers == NULL) {
+        status = uc_error(UC_ERR_OUT_OF_MEMORY, "cache store: no memory for a transfer below");
+        goto out_free;
+    }
+
+    for (size_t idx = 0; idx < move->count; idx++) {
+        if (move->is_counted[idx] == 0) {
+            status = UC_ERR_NOT_FOUND;
+            goto out_free;
+        }
+        pointers[idx] = uc_cache_segment_bytes(segment, move->places[idx].slot);
+        payloads[idx] = (struct uc_block_payload){
+                .pointers = &pointers[idx],
+                .sizes = &segment->block_bytes,
+                .pointer_count = 1,
+                .memory_region_indices = &lift->region_idx,
+                .memory_region_index_count = 1,
+        };
+    }
+    status = call_lower(lift, move, &job);
+
+out_free:
+    free(pointers);
+    free(payloads);
+    return status;
+}
+
+static void
+start_move(struct uc_cache_lift *lift, struct move *move)
+{
+    enum uc_status status = UC_OK;
+
+    move->lower_job_id = ++lift->last_job_id;
+    if (move->is_delegated) {
+        status = lift->lower_facet->prefetch(lift->lower, move->lower_job_id, move->lower);
+    } else if (move->count == 0) {
+        end_move(lift, move, UC_OK);
+        return;
+    } else if (move->attachment == NULL) {
+        status = UC_ERR_NOT_FOUND;
+    } else {
+        status = register_segment(lift, move->attachment);
+        if (status == UC_OK) {
+            status = transfer(lift, move);
+        }
+    }
+
+    if (status != UC_OK) {
+        end_move(lift, move, status);
+    } else {
+        uc_list_add(&lift->active, &move->node);
+    }
+}
+
+/* ---- results of the lower tier ---- */
+
+static void
+take_result(struct uc_cache_lift *lift, const struct uc_io_result *result)
+{
+    for (struct uc_list *at = lift->active.next; at != &lift->active; at = at->next) {
+        struct move *move = uc_list_entry(at, struct move, node);
+
+        if (move->lower_job_id != result->job_id) {
+            continue;
+        }
+        uc_list_remove(&move->node);
+        for (size_t idx = 0; idx < move->count; idx++) {
+            if (!move->is_delegated && (result->success || idx < result->block_count) &&
+                    uc_io_result_block_ok(result, idx)) {
+                move->blocks[idx / 8] = (uint8_t)(move->blocks[idx / 8] | 1u << idx % 8);
+            }
+        }
+        end_move(lift, move, result->success ? UC_OK : result->code);
+        return;
+    }
+}
+
+static void
+poll_lower(struct uc_cache_lift *lift)
+{
+    const struct move *first = uc_list_entry(lift->active.next, struct move, node);
+    uint64_t first_id = first->lower_job_id;
+    struct uc_io_result results[RESULTS];
+    size_t count = 0;
+
+    /* Timeout delivers what is ready all the same. */
+    (void)!uc_store_wait(lift->lower, &first_id, 1, LOWER_WAIT_MS, results, RESULTS, &count);
+    do {
+        for (size_t idx = 0; idx < count; idx++) {
+            take_result(lift, &results[idx]);
+        }
+        uc_io_results_release(results, count);
+        count = 0;
+    } while (uc_store_get_finished(lift->lower, results, RESULTS, &count) == UC_OK && count > 0);
+}
+
+/* ---- tasks of write-through ---- */
+
+/* Everything in a task lies in memory of others: it is copied, then checked. */
+static struct move *
+move_of_task(const struct uc_cache_lift *lift, struct uc_cache_attachment *attachment,
+        struct uc_cache_task *task)
+{
+    uint32_t count = task->count;
+    uint32_t token_bytes = task->token_bytes;
+    struct move *move;
+
+    if (count == 0 || count > UC_CACHE_TASK_BLOCKS || token_bytes > UC_CACHE_TASK_TOKEN_BYTES ||
+            (token_bytes == 0) != (lift->lower_tokens == NULL)) {
+        return NULL;
+    }
+    move = create_move(count);
+    if (move == NULL) {
+        return NULL;
+    }
+    move->task = task;
+    for (uint32_t idx = 0; idx < count; idx++) {
+        move->ids[idx] = task->ids[idx];
+        move->places[idx].slot = task->slots[idx];
+        move->places[idx].generation = task->generations[idx];
+        if (move->places[idx].slot >= attachment->segment->slot_count) {
+            goto err_destroy;
+        }
+    }
+    if (token_bytes > 0 && (uc_token_deserialize(task->token, token_bytes, &move->lower) != UC_OK ||
+                                   move->lower->key_count != count)) {
+        goto err_destroy;
+    }
+    return move;
+
+err_destroy:
+    uc_token_destroy(move->lower);
+    move->lower = NULL;
+    free(move->ids);
+    free(move->places);
+    free(move->is_counted);
+    free(move->blocks);
+    free(move);
+    return NULL;
+}
+
+static void
+take_tasks(struct uc_cache_lift *lift)
+{
+    struct uc_cache_attachment *attachment = uc_cache_plane_current(lift->plane);
+
+    for (size_t idx = 0; attachment != NULL && idx < UC_CACHE_TASKS; idx++) {
+        struct uc_cache_task *task = &attachment->segment->tasks[idx];
+        uint32_t queued = UC_CACHE_TASK_QUEUED;
+        struct move *move;
+
+        if (!atomic_compare_exchange_strong_explicit(&task->state, &queued,
+                    UC_CACHE_TASK_TAKEN | attachment->segment->row << 8, memory_order_acquire,
+                    memory_order_relaxed)) {
+            continue;
+        }
+        move = move_of_task(lift, attachment, task);
+        if (move == NULL) {
+            memset(task->is_good, 0, sizeof(task->is_good));
+            atomic_store_explicit(&task->state, UC_CACHE_TASK_DONE, memory_order_release);
+            continue;
+        }
+        uc_cache_plane_hold(lift->plane, attachment);
+        move->attachment = attachment;
+        count_in(move);
+        start_move(lift, move);
+    }
+    uc_cache_plane_let_go(lift->plane, attachment);
+}
+
+/* ---- thread ---- */
+
+static void
+sleep_locked(struct uc_cache_lift *lift)
+{
+    struct timespec until;
+
+    if (!lift->write_through) {
+        (void)pthread_cond_wait(&lift->wake, &lift->lock.native);
+        return;
+    }
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += IDLE_NS;
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_nsec -= 1000000000;
+        until.tv_sec++;
+    }
+    (void)pthread_cond_timedwait(&lift->wake, &lift->lock.native, &until);
+}
+
+static void *
+lift_main(void *argument)
+{
+    struct uc_cache_lift *lift = argument;
+
+    uc_mutex_lock(&lift->lock);
+    for (;;) {
+        bool is_stopping = lift->is_stopping;
+
+        if (!uc_list_is_empty(&lift->pending)) {
+            struct move *move = uc_list_entry(uc_list_take(&lift->pending), struct move, node);
+
+            uc_mutex_unlock(&lift->lock);
+            start_move(lift, move);
+            uc_mutex_lock(&lift->lock);
+            continue;
+        }
+        uc_mutex_unlock(&lift->lock);
+        if (lift->write_through && !is_stopping) {
+            take_tasks(lift);
+        }
+        if (!uc_list_is_empty(&lift->active)) {
+            poll_lower(lift);
+            uc_mutex_lock(&lift->lock);
+            continue;
+        }
+        uc_mutex_lock(&lift->lock);
+        if (is_stopping) {
+            break;
+        }
+        if (uc_list_is_empty(&lift->pending) && !lift->is_stopping) {
+            sleep_locked(lift);
+        }
+    }
+    uc_mutex_unlock(&lift->lock);
+    return NULL;
+}
+
+enum uc_status
+uc_cache_lift_create(const struct uc_cache_store_config *config, struct uc_cache_plane *plane,
+        struct uc_completion_queue *events, struct uc_cache_lift **lift_out)
+{
+    struct uc_cache_lift *lift = calloc(1, sizeof(*lift));
+    pthread_condattr_t attributes;
+    int reason;
+
+    if (lift == NULL) {
+        return uc_error(UC_ERR_OUT_OF_MEMORY, "cache store: no memory for the tier below");
+    }
+
+    uc_mutex_init(&lift->lock);
+    (void)pthread_condattr_init(&attributes);
+    (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&lift->wake, &attributes);
+    (void)pthread_condattr_destroy(&attributes);
+    uc_list_init(&lift->pending);
+    uc_list_init(&lift->active);
+    lift->plane = plane;
+    lift->events = events;
+    lift->timeout_ms = config->timeout_ms;
+    lift->write_through = config->write_through;
+    lift->lower = config->lower;
+    lift->lower_tokens = uc_store_as_token_addressed(config->lower);
+    lift->lower_facet = uc_store_as_prefetchable(config->lower);
+    lift->next_region = FIRST_REGION;
+    reason = pthread_create(&lift->thread, NULL, lift_main, lift);
+    if (reason != 0) {
+        uc_cache_lift_destroy(lift);
+        return uc_log_errno(reason, "cache store: start the thread for the tier below");
+    }
+    lift->is_running = true;
+    *lift_out = lift;
+    return UC_OK;
+}
+
+void
+uc_cache_lift_destroy(struct uc_cache_lift *lift)
+{
+    if (lift == NULL) {
+        return;
+    }
+
+    uc_mutex_lock(&lift->lock);
+    lift->is_stopping = true;
+    (void)pthread_cond_signal(&lift->wake);
+    uc_mutex_unlock(&lift->lock);
+    if (lift->is_running) {
+        (void)pthread_join(lift->thread, NULL);
+    }
+    if (lift->registered != NULL) {
+        (void)!uc_store_deregister_memory(lift->lower, lift->region_idx);
+        uc_cache_plane_let_go(lift->plane, lift->registered);
+    }
+    (void)pthread_cond_destroy(&lift->wake);
+    uc_mutex_fini(&lift->lock);
+    free(lift);
+}
+
+/* ---- submit ---- */
+
+static enum uc_status
+fill_from_plan(struct uc_cache_lift *lift, const struct uc_token *token,
+        const struct uc_cache_plan *plan, struct move *move)
+{
+    enum uc_status status = UC_OK;
+
+    move->is_delegated = plan->is_delegated;
+    if (plan->lower_bytes > 0) {
+        status = uc_token_deserialize(plan->lower, plan->lower_bytes, &move->lower);
+    }
+    if (status != UC_OK || plan->is_delegated) {
+        return status;
+    }
+    if (token->key_count > 0) {
+        status = uc_cache_plane_attach(lift->plane, plan->destinations, plan->destinations_bytes,
+                token->key_count, &move->attachment);
+    }
+    for (size_t idx = 0; status == UC_OK && idx < token->key_count; idx++) {
+        move->ids[idx] = token->keys[idx];
+        move->places[idx] = uc_cache_payload_key(plan->destinations, idx);
+    }
+    return status;
+}
+
+static enum uc_status
+check_plan(const struct uc_cache_lift *lift, const struct uc_token *token,
+        const struct uc_cache_plan *plan)
+{
+    bool needs_lower = plan->is_delegated || (token->key_count > 0 && lift->lower_tokens != NULL);
+
+    if (token->key_count > BLOCKS_MAX || (plan->is_delegated && lift->lower_facet == NULL) ||
+            needs_lower != (plan->lower_bytes > 0)) {
+        return uc_error(UC_ERR_INVALID_PARAM,
+                "cache store: the plan was not made for this tier; use one configuration in all "
+                "processes");
+    }
+    return UC_OK;
+}
+
+enum uc_status
+uc_cache_lift_submit(struct uc_cache_lift *lift, uint64_t job_id, const struct uc_token *token)
+{
+    struct uc_cache_plan plan;
+    struct move *move = NULL;
+    enum uc_status status = uc_cache_plan_read(token, &plan);
+
+    if (status == UC_OK) {
+        status = check_plan(lift, token, &plan);
+    }
+    if (status != UC_OK) {
+        return status;
+    }
+    move = create_move(token->key_count);
+    if (move == NULL) {
+        return UC_ERR_OUT_OF_MEMORY;
+    }
+    move->job_id = job_id;
+    status = fill_from_plan(lift, token, &plan, move);
+    if (status == UC_OK && move->lower != NULL && move->lower->key_count != token->key_count) {
+        status = uc_error(UC_ERR_INVALID_PARAM,
+                "cache store: a plan of %zu blocks with a token of %zu below", token->key_count,
+                move->lower->key_count);
+    }
+    if (status == UC_OK) {
+        status = uc_completion_queue_begin(lift->events, job_id, token->key_count);
+    }
+    if (status != UC_OK) {
+        destroy_move(lift, move);
+        return status;
+    }
+
+    if (move->attachment != NULL) {
+        count_in(move); /* from acceptance on */
+    }
+    uc_mutex_lock(&lift->lock);
+    uc_list_add(&lift->pending, &move->node);
+    (void)pthread_cond_signal(&lift->wake);
+    uc_mutex_unlock(&lift->lock);
+    return UC_OK;
+}
