@@ -14,7 +14,7 @@
 enum {
     KEYS = 1000000,
     SERVERS = 16,
-    NAME_BYTES = 32,
+    NAME_BYTES = 40,
 };
 
 static char names[SERVERS + 1][NAME_BYTES];
