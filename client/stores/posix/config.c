@@ -58,7 +58,7 @@ static const struct uc_field fields[] = {
                 .type = UC_FIELD_STRING,
                 .default_text = "auto",
                 .offset = offsetof(struct uc_posix_config, io_text),
-                .help = "engine: auto takes uring where it is permitted, else threads",
+                .help = "engine: auto takes uring for direct_io where it is permitted, else threads",
                 .choices = io_choices,
         },
         {

@@ -9,13 +9,21 @@
 #    include <errno.h>
 #    include <liburing.h>
 #    include <stdlib.h>
+#    include <unistd.h>
 
 #    include <ucm/log.h>
+
+enum {
+    /* Checksums are computed between calls: the device must not wait for those of a whole batch. */
+    HELD_BYTES_MAX = 1 << 18
+};
 
 struct uc_posix_engine {
     struct io_uring ring;
     struct uc_list free_slots;
     struct uc_list ended; /* that ended without any call */
+    int wake_fd;
+    uint64_t held_bytes; /* of reads and writes that the kernel has not been told of */
     struct uc_posix_slot *slots;
     size_t slot_count;
 };
@@ -77,6 +85,7 @@ ring_create(const struct uc_posix_config *config, int wake_fd, struct uc_posix_e
     if (engine == NULL) {
         return uc_error(UC_ERR_OUT_OF_MEMORY, "posix store: no memory for the ring");
     }
+    engine->wake_fd = wake_fd;
     uc_list_init(&engine->free_slots);
     uc_list_init(&engine->ended);
     /* Twice the depth: each transfer has one request and at most one that cancels it. */
@@ -107,6 +116,19 @@ ring_create(const struct uc_posix_config *config, int wake_fd, struct uc_posix_e
     return UC_OK;
 }
 
+static void
+submit(struct uc_posix_engine *engine)
+{
+    uint64_t one = 1;
+
+    engine->held_bytes = 0;
+    (void)io_uring_submit(&engine->ring);
+    if (io_uring_sq_ready(&engine->ring) > 0) {
+        /* The kernel is short of something: the progress thread comes back and offers the rest again. */
+        (void)!write(engine->wake_fd, &one, sizeof(one));
+    }
+}
+
 static struct io_uring_sqe *
 take_sqe(struct uc_posix_engine *engine)
 {
@@ -114,7 +136,7 @@ take_sqe(struct uc_posix_engine *engine)
 
     /* Full only until the kernel has taken what is prepared. */
     while (sqe == NULL) {
-        (void)io_uring_submit(&engine->ring);
+        submit(engine);
         sqe = io_uring_get_sqe(&engine->ring);
     }
     return sqe;
@@ -150,6 +172,12 @@ prepare(struct uc_posix_engine *engine, struct uc_posix_op *op)
         break;
     }
     io_uring_sqe_set_data(sqe, op);
+    if (io->kind == UC_POSIX_IO_READ || io->kind == UC_POSIX_IO_WRITE) {
+        engine->held_bytes += op->io_bytes;
+        if (engine->held_bytes >= HELD_BYTES_MAX) {
+            submit(engine);
+        }
+    }
 }
 
 /* Ask the op for its next call; without one it has ended. */
@@ -177,7 +205,7 @@ ring_start(struct uc_posix_engine *engine, struct uc_list *ready)
         advance(engine, op, &engine->ended);
     }
     if (io_uring_sq_ready(&engine->ring) > 0) {
-        (void)io_uring_submit(&engine->ring);
+        submit(engine);
     }
 }
 

@@ -19,14 +19,18 @@ enum {
     JOBS_MAX = 1 << 16, /* accepted and not consumed; beyond it submits answer Retry */
 };
 
-/* auto falls back where the kernel or a container does not permit io_uring. */
+/*
+ * auto: io_uring for O_DIRECT, unless the kernel or a container does not permit it. Through the page cache most calls
+ * are copies, which threads share, while the ring would make the progress thread do them all.
+ */
 static enum uc_status
 create_engine(struct uc_posix_plane *plane)
 {
     const struct uc_posix_config *config = plane->env->config;
     enum uc_status status;
 
-    if (config->engine != UC_POSIX_ENGINE_THREADS) {
+    if (config->engine == UC_POSIX_ENGINE_URING ||
+            (config->engine == UC_POSIX_ENGINE_AUTO && config->direct_io)) {
         status = uc_posix_ring_ops.create(config, plane->wake_fd, &plane->engine);
         plane->engine_ops = &uc_posix_ring_ops;
         if (status == UC_OK || config->engine == UC_POSIX_ENGINE_URING) {

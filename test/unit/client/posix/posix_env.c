@@ -93,6 +93,21 @@ env_open_status(const char *const *settings)
     return status;
 }
 
+const char *
+env_engine(int idx)
+{
+    static const char *const ring[] = {"io=uring", NULL};
+
+    if (idx == 0) {
+        return "io=threads";
+    }
+    if (env_open_status(ring) == UC_ERR_UNSUPPORTED) {
+        (void)fprintf(stderr, "SKIP: %s\n", uc_last_error());
+        return "io=threads";
+    }
+    return ring[0];
+}
+
 static uint64_t
 mix(uint64_t value)
 {

@@ -37,6 +37,9 @@ struct uc_store *env_open(const char *const *settings);
 /** Set up a store that must refuse; the error text is left behind. */
 enum uc_status env_open_status(const char *const *settings);
 
+/** Setting of engine 0 (threads) or 1 (io_uring; threads, visibly, where the machine does not permit it). */
+const char *env_engine(int idx);
+
 /** An id that depends on @p number only. */
 struct uc_block_id env_id(uint64_t number);
 

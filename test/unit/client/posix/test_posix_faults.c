@@ -29,8 +29,6 @@ enum {
     MODES = 2,
 };
 
-static const char *const engines[MODES] = {"io=threads", "io=auto"};
-
 static bool has_mounts;
 
 static bool
@@ -67,7 +65,7 @@ remove_block(uint64_t number)
 /* the block that does not fit leaves nothing, the others stay; room makes it work again. */
 START_TEST(full_disk_is_no_space_and_harms_nothing)
 {
-    const char *settings[] = {engines[_i], NULL};
+    const char *settings[] = {env_engine(_i), NULL};
     struct uc_dict *description = NULL;
     const char *last_error = "";
     struct uc_store *store;
@@ -202,7 +200,7 @@ mount_loop(const char *image)
 /* V-46: the event comes when nothing is in flight any more, and not with the deadline. */
 START_TEST(hanging_medium_ends_jobs_when_it_lets_go)
 {
-    const char *settings[] = {engines[_i], NULL};
+    const char *settings[] = {env_engine(_i), NULL};
     char image[ENV_PATH_BYTES + 8];
     struct uc_io_result result;
     uint8_t *bytes = calloc(1, BLOCK);
