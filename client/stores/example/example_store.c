@@ -3,7 +3,8 @@
 /*
  * A store in one file, as anyone may write it outside this tree: it includes <ucm/…> only and links libucm_core.so.
  *
- *     cc -std=c17 -fPIC -shared -fvisibility=hidden $(pkg-config --cflags ucm) example_store.c -o libexample.so
+ *     cc -std=c17 -fPIC -shared -fvisibility=hidden $(pkg-config --cflags --libs-only-L ucm) \
+ *         example_store.c -o libexample.so -lucm_core
  *
  * and in a configuration {type: store, store: /path/to/libexample.so, config: {capacity_blocks: 100}}.
  *
