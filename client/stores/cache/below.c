@@ -243,6 +243,44 @@ uc_cache_below_touch(struct uc_cache_below *below, const struct uc_block_id *ids
     uc_mutex_unlock(&below->lock);
 }
 
+void
+uc_cache_below_sink_lookup(
+        struct uc_cache_below *below, const struct uc_block_id *ids, size_t count, uint8_t *hits)
+{
+    uc_mutex_lock(&below->lock);
+    if (uc_store_lookup(below->lower.store, ids, count, hits) != UC_OK) {
+        memset(hits, 0, count);
+    }
+    uc_mutex_unlock(&below->lock);
+}
+
+enum uc_status
+uc_cache_below_sink_alloc(struct uc_cache_below *below, const struct uc_block_id *ids, size_t count,
+        const struct uc_request_context *context, struct uc_token **token_out)
+{
+    enum uc_status status = UC_OK;
+
+    *token_out = NULL;
+    if (below->lower_tokens != NULL) {
+        uc_mutex_lock(&below->lock);
+        status = below->lower_tokens->alloc(below->lower.store, ids, count, context, token_out);
+        uc_mutex_unlock(&below->lock);
+    }
+    return status;
+}
+
+enum uc_status
+uc_cache_below_sink_commit(
+        struct uc_cache_below *below, const struct uc_token *token, const uint8_t *mask)
+{
+    enum uc_status status;
+
+    uc_mutex_lock(&below->lock);
+    status = below->lower_tokens->commit(below->lower.store, token, mask, false);
+    uc_mutex_unlock(&below->lock);
+    return status;
+}
+
 size_t
 uc_cache_below_plan_count(struct uc_cache_below *below)
 {

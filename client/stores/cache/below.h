@@ -40,6 +40,15 @@ void uc_cache_below_forget(struct uc_cache_below *below, const char *request_id)
 void uc_cache_below_touch(struct uc_cache_below *below, const struct uc_block_id *ids, size_t count,
         const struct uc_request_context *context);
 
+/* For write-through. A plain tier has no token: *token_out is NULL then. */
+void uc_cache_below_sink_lookup(
+        struct uc_cache_below *below, const struct uc_block_id *ids, size_t count, uint8_t *hits);
+UC_MUST_CHECK enum uc_status uc_cache_below_sink_alloc(struct uc_cache_below *below,
+        const struct uc_block_id *ids, size_t count, const struct uc_request_context *context,
+        struct uc_token **token_out);
+UC_MUST_CHECK enum uc_status uc_cache_below_sink_commit(
+        struct uc_cache_below *below, const struct uc_token *token, const uint8_t *mask);
+
 /** @return plans that are not concluded yet */
 size_t uc_cache_below_plan_count(struct uc_cache_below *below);
 

@@ -238,9 +238,10 @@ read_injected(const struct uc_dict *dict, struct uc_cache_store_config *config)
 static enum uc_status
 check_tiers(const struct uc_cache_store_config *config)
 {
-    if (config->write_through) {
-        return uc_error(UC_ERR_UNSUPPORTED,
-                "cache store: write is \"through\", which is not supported; write none");
+    if (config->write_through && config->lower == NULL) {
+        return uc_error(UC_ERR_INVALID_PARAM,
+                "cache store: write is \"through\", but there is no tier below it; write none, or "
+                "put it above another store in a pipe");
     }
     return UC_OK;
 }

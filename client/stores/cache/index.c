@@ -25,6 +25,8 @@ struct uc_cache_index {
     uint32_t *busy;         /* slots; room for all */
     size_t busy_count;
     uint32_t damage_seen;
+    uc_cache_sink_fn sink;
+    void *sink_context;
     char domain[UC_CACHE_DOMAIN_MAX + 1];
 };
 
@@ -396,6 +398,28 @@ commit_key(struct uc_cache_index *index, const struct uc_block_id *id, struct uc
     return status;
 }
 
+/* A block that has just become visible, if it has. */
+static void
+offer(struct uc_cache_index *index, const struct uc_block_id *id)
+{
+    struct uc_cache_slot slot;
+    struct uc_cache_committed block = {.id = *id};
+
+    if (uc_cache_buffer_pin(index->buffer, id, 1, &slot) != UC_OK) {
+        return;
+    }
+
+    hold(index, &slot);
+    index->holders[slot.slot].pins++;
+    block.slot = slot.slot;
+    block.generation = slot.generation;
+    block.deadline_ms = uc_cache_buffer_peek(index->buffer, id).deadline_ms;
+    if (!index->sink(index->sink_context, &block)) {
+        unpin_key(index, id,
+                (struct uc_cache_place){.slot = slot.slot, .generation = slot.generation});
+    }
+}
+
 enum uc_status
 uc_cache_index_commit(struct uc_cache_index *index, const struct uc_token *token,
         const uint8_t *mask, bool success)
@@ -409,8 +433,16 @@ uc_cache_index_commit(struct uc_cache_index *index, const struct uc_token *token
 
     enter(index);
     for (size_t idx = 0; idx < token->key_count; idx++) {
-        enum uc_status key_status = commit_key(index, &token->keys[idx],
-                uc_cache_payload_key(token->payload, idx), mask == NULL ? success : mask[idx] != 0);
+        struct uc_cache_place place = uc_cache_payload_key(token->payload, idx);
+        bool was_pending =
+                index->sink != NULL &&
+                uc_cache_buffer_peek(index->buffer, &token->keys[idx]).state == UC_CACHE_PENDING;
+        enum uc_status key_status = commit_key(
+                index, &token->keys[idx], place, mask == NULL ? success : mask[idx] != 0);
+
+        if (was_pending && key_status == UC_OK) {
+            offer(index, &token->keys[idx]);
+        }
 
         /* InvalidParam is the graver one, as in CacheBuffer. */
         if (key_status != UC_OK && status != UC_ERR_INVALID_PARAM) {
@@ -459,6 +491,24 @@ uc_cache_index_commit_whole(
     }
     uc_mutex_unlock(&index->lock);
     return committed;
+}
+
+void
+uc_cache_index_set_sink(struct uc_cache_index *index, uc_cache_sink_fn sink, void *context)
+{
+    enter(index);
+    index->sink = sink;
+    index->sink_context = context;
+    uc_mutex_unlock(&index->lock);
+}
+
+void
+uc_cache_index_unpin_block(struct uc_cache_index *index, const struct uc_cache_committed *block)
+{
+    enter(index);
+    unpin_key(index, &block->id,
+            (struct uc_cache_place){.slot = block->slot, .generation = block->generation});
+    uc_mutex_unlock(&index->lock);
 }
 
 struct uc_cache_stats

@@ -22,6 +22,17 @@
 
 struct uc_cache_index;
 
+/** A block that became visible by a put, pinned for whoever takes it. */
+struct uc_cache_committed {
+    struct uc_block_id id;
+    uint64_t generation;
+    uint64_t deadline_ms;
+    uint32_t slot;
+};
+
+/** Under the index's lock. @return whether it takes the block, and unpins it later */
+typedef bool (*uc_cache_sink_fn)(void *context, const struct uc_cache_committed *block);
+
 /** Creates and owns the segment. As uc_cache_segment_create() and uc_cache_buffer_create(). */
 UC_MUST_CHECK enum uc_status uc_cache_index_create(
         const struct uc_cache_store_config *config, struct uc_cache_index **index_out);
@@ -52,6 +63,11 @@ size_t uc_cache_index_writable(struct uc_cache_index *index, const struct uc_blo
 /** Commit, but blocks whose bytes did not all come are released. @return how many were committed */
 size_t uc_cache_index_commit_whole(
         struct uc_cache_index *index, const struct uc_token *token, bool success);
+
+/** Offer every block that a put makes visible; blocks of plans are not offered. NULL = nobody wants them. */
+void uc_cache_index_set_sink(struct uc_cache_index *index, uc_cache_sink_fn sink, void *context);
+void uc_cache_index_unpin_block(
+        struct uc_cache_index *index, const struct uc_cache_committed *block);
 
 struct uc_cache_stats uc_cache_index_stats(struct uc_cache_index *index);
 

@@ -31,6 +31,7 @@ struct move {
     uint64_t lower_job_id;
     struct uc_cache_attachment *attachment; /* NULL: delegated, or the segment is gone */
     struct uc_cache_task *task;             /* of write-through; NULL = a plan */
+    uint32_t task_state;                    /* our word in it */
     struct uc_token *lower;                 /* NULL: the tier below is plain */
     bool is_delegated;
     size_t count;
@@ -130,6 +131,17 @@ end_slots(const struct move *move)
     }
 }
 
+/* Unless the owner gave the task up in the meantime. */
+static void
+end_task(struct uc_cache_task *task, uint32_t state, uint8_t good)
+{
+    uint32_t done = UC_CACHE_TASK_STATE(
+            UC_CACHE_TASK_DONE, UC_CACHE_TASK_ROW(state), good, UC_CACHE_TASK_SEQUENCE(state));
+
+    (void)atomic_compare_exchange_strong_explicit(
+            &task->state, &state, done, memory_order_release, memory_order_relaxed);
+}
+
 /* The lower tier has let go of the slots, or never had them. */
 static void
 end_move(struct uc_cache_lift *lift, struct move *move, enum uc_status code)
@@ -141,10 +153,7 @@ end_move(struct uc_cache_lift *lift, struct move *move, enum uc_status code)
         }
     }
     if (move->task != NULL) {
-        for (size_t idx = 0; idx < move->count; idx++) {
-            move->task->is_good[idx] = has_block(move, idx) ? 1 : 0;
-        }
-        atomic_store_explicit(&move->task->state, UC_CACHE_TASK_DONE, memory_order_release);
+        end_task(move->task, move->task_state, move->blocks[0]);
     } else {
         uc_completion_queue_finish(lift->events, move->job_id, code, move->blocks);
     }
@@ -369,20 +378,22 @@ take_tasks(struct uc_cache_lift *lift)
 
     for (size_t idx = 0; attachment != NULL && idx < UC_CACHE_TASKS; idx++) {
         struct uc_cache_task *task = &attachment->segment->tasks[idx];
-        uint32_t queued = UC_CACHE_TASK_QUEUED;
+        uint32_t queued = atomic_load_explicit(&task->state, memory_order_relaxed);
+        uint32_t taken = UC_CACHE_TASK_STATE(
+                UC_CACHE_TASK_TAKEN, attachment->segment->row, 0, UC_CACHE_TASK_SEQUENCE(queued));
         struct move *move;
 
-        if (!atomic_compare_exchange_strong_explicit(&task->state, &queued,
-                    UC_CACHE_TASK_TAKEN | attachment->segment->row << 8, memory_order_acquire,
-                    memory_order_relaxed)) {
+        if (UC_CACHE_TASK_KIND(queued) != UC_CACHE_TASK_QUEUED ||
+                !atomic_compare_exchange_strong_explicit(
+                        &task->state, &queued, taken, memory_order_acquire, memory_order_relaxed)) {
             continue;
         }
         move = move_of_task(lift, attachment, task);
         if (move == NULL) {
-            memset(task->is_good, 0, sizeof(task->is_good));
-            atomic_store_explicit(&task->state, UC_CACHE_TASK_DONE, memory_order_release);
+            end_task(task, taken, 0);
             continue;
         }
+        move->task_state = taken;
         uc_cache_plane_hold(lift->plane, attachment);
         move->attachment = attachment;
         count_in(move);

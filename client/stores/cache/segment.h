@@ -37,19 +37,26 @@ enum {
 enum uc_cache_task_state {
     UC_CACHE_TASK_FREE,   /* the owner's */
     UC_CACHE_TASK_QUEUED, /* for any worker */
-    UC_CACHE_TASK_TAKEN,  /* the worker's, whose row stands above: state | row << 8 */
+    UC_CACHE_TASK_TAKEN,  /* the worker's of that row */
     UC_CACHE_TASK_DONE,   /* the owner's again */
 };
 
+/* The word of a task: kind, row of its worker, bit per block that was dumped, and which task this is. */
+#define UC_CACHE_TASK_STATE(kind, row, good, sequence) \
+    ((uint32_t)(kind) | (uint32_t)(row) << 8 | (uint32_t)(good) << 16 | (uint32_t)(sequence) << 24)
+#define UC_CACHE_TASK_KIND(state)     ((state)&0xffu)
+#define UC_CACHE_TASK_ROW(state)      ((state) >> 8 & 0xffu)
+#define UC_CACHE_TASK_GOOD(state)     ((uint8_t)((state) >> 16))
+#define UC_CACHE_TASK_SEQUENCE(state) ((uint8_t)((state) >> 24))
+
 /* Blocks that a worker is to dump to the tier below. In shared memory. */
 struct uc_cache_task {
-    _Atomic uint32_t state;
+    _Atomic uint32_t state; /* see UC_CACHE_TASK_STATE */
     uint32_t count;
     uint32_t token_bytes; /* of the serialised token below; 0 = the tier is plain */
     uint32_t slots[UC_CACHE_TASK_BLOCKS];
     uint64_t generations[UC_CACHE_TASK_BLOCKS];
     struct uc_block_id ids[UC_CACHE_TASK_BLOCKS];
-    uint8_t is_good[UC_CACHE_TASK_BLOCKS]; /* by the worker */
     uint8_t token[UC_CACHE_TASK_TOKEN_BYTES];
 };
 

@@ -10,6 +10,7 @@
 #include "client/stores/cache/index.h"
 #include "client/stores/cache/lift.h"
 #include "client/stores/cache/plane.h"
+#include "client/stores/cache/through.h"
 
 enum {
     JOBS_MAX = 65536 /* accepted and not consumed */
@@ -18,10 +19,11 @@ enum {
 struct cache_store {
     struct uc_store base;
     struct uc_completion_queue *events;
-    struct uc_cache_index *index; /* NULL in a worker process */
-    struct uc_cache_plane *plane; /* NULL in a scheduler process */
-    struct uc_cache_below *below; /* NULL without lower tier, or where there is no index */
-    struct uc_cache_lift *lift;   /* NULL without lower tier, or where there is no plane */
+    struct uc_cache_index *index;     /* NULL in a worker process */
+    struct uc_cache_plane *plane;     /* NULL in a scheduler process */
+    struct uc_cache_below *below;     /* NULL without lower tier, or where there is no index */
+    struct uc_cache_through *through; /* NULL without write-through, or where there is no index */
+    struct uc_cache_lift *lift;       /* NULL without lower tier, or where there is no plane */
     struct uc_cache_store_config config;
     bool is_set_up;
 };
@@ -53,6 +55,9 @@ cache_setup(struct uc_store *store, const struct uc_dict *config)
     }
     if (status == UC_OK && self->index != NULL && self->config.lower != NULL) {
         status = uc_cache_below_create(&self->config, self->index, &self->below);
+    }
+    if (status == UC_OK && self->below != NULL && self->config.write_through) {
+        status = uc_cache_through_create(&self->config, self->index, self->below, &self->through);
     }
     if (status == UC_OK && self->plane != NULL && self->config.lower != NULL) {
         status = uc_cache_lift_create(&self->config, self->plane, self->events, &self->lift);
@@ -407,6 +412,24 @@ describe_index(struct cache_store *self, struct uc_dict *description)
 }
 
 static enum uc_status
+describe_through(struct cache_store *self, struct uc_dict *description)
+{
+    struct uc_cache_through_stats stats = uc_cache_through_stats(self->through);
+    enum uc_status status = uc_dict_set_int(description, "write_queued", (int64_t)stats.queued);
+
+    if (status == UC_OK) {
+        status = uc_dict_set_int(description, "written_total", (int64_t)stats.written_total);
+    }
+    if (status == UC_OK) {
+        status = uc_dict_set_int(description, "write_failed_total", (int64_t)stats.failed_total);
+    }
+    if (status == UC_OK) {
+        status = uc_dict_set_int(description, "write_skipped_total", (int64_t)stats.skipped_total);
+    }
+    return status;
+}
+
+static enum uc_status
 cache_describe(struct uc_store *store, struct uc_dict *description)
 {
     struct cache_store *self = self_of(store);
@@ -437,7 +460,13 @@ cache_describe(struct uc_store *store, struct uc_dict *description)
     if (status == UC_OK) {
         status = uc_dict_set_int(description, "capacity_blocks", (int64_t)config->capacity_blocks);
     }
-    return status != UC_OK || self->index == NULL ? status : describe_index(self, description);
+    if (status == UC_OK && self->index != NULL) {
+        status = describe_index(self, description);
+    }
+    if (status == UC_OK && self->through != NULL) {
+        status = describe_through(self, description);
+    }
+    return status;
 }
 
 static const struct uc_store_ops store_ops = {
@@ -485,7 +514,9 @@ uc_cache_store_destroy(struct uc_store *store)
     }
 
     self = self_of(store);
+    uc_cache_through_flush(self->through);
     uc_cache_lift_destroy(self->lift);
+    uc_cache_through_destroy(self->through);
     uc_cache_plane_destroy(self->plane);
     uc_cache_below_destroy(self->below);
     uc_cache_index_destroy(self->index);
