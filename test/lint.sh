@@ -38,6 +38,9 @@ found=$(git grep -lE '^#include <(infiniband|rdma)/' -- '*.[ch]' | grep -v '^net
 found=$(git grep -lE '^#include <msgpack' -- '*.[ch]' | grep -v '^net/rpc/' || true)
 [ -z "$found" ] || complain "msgpack outside net/rpc: $found"
 
+# Every rule of the contract has a test, and the table of them is current.
+test/rules.py --check --quiet || complain "rules without a test, or an old test/RULES.md"
+
 # Size: files and READMEs.
 while read -r lines file; do
     [ "$lines" -le 800 ] || complain "$file has $lines lines; split it"

@@ -53,6 +53,7 @@ static const struct {
         {1, {1}, 0, 0},             /* an index, never a count */
 };
 
+/* */
 START_TEST(lookups_answer_by_position)
 {
     uint8_t hits[5] = {9, 9, 9, 9, 9};
@@ -116,7 +117,7 @@ START_TEST(long_lists_are_looked_up_whole)
 }
 END_TEST
 
-/* a hint, for known and unknown blocks alike. */
+/* a hint, for known and unknown blocks alike. */
 START_TEST(touch_always_answers_ok_and_revives_nothing)
 {
     suite_put(suite.ids, 2);

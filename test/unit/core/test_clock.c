@@ -24,6 +24,7 @@ fake_now_ms(void *context)
     return *(const uint64_t *)context;
 }
 
+/* */
 START_TEST(clock_can_be_replaced)
 {
     uint64_t now_ms = 5;
@@ -35,6 +36,7 @@ START_TEST(clock_can_be_replaced)
 }
 END_TEST
 
+/* G12 */
 START_TEST(monotonic_clock_never_goes_back)
 {
     struct uc_clock clock = uc_clock_monotonic();

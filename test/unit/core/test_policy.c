@@ -179,7 +179,7 @@ START_TEST(free_list_runs_through_the_slots)
 }
 END_TEST
 
-/* */
+/* */
 START_TEST(hooks_fire_on_committed_slots_only)
 {
     uint32_t slot = acquire();

@@ -111,6 +111,7 @@ all_have_begun(struct reader *readers)
     return true;
 }
 
+/* */
 START_TEST(transfers_may_run_beside_the_control_thread)
 {
     static struct reader readers[DATA_THREADS];

@@ -72,7 +72,7 @@ START_TEST(wait_runs_out_of_time_and_the_event_comes_later)
 }
 END_TEST
 
-/* what was ready is delivered and consumed all the same. */
+/* what was ready is delivered and consumed all the same. */
 START_TEST(timed_out_wait_delivers_what_is_ready)
 {
     static const uint64_t job_ids[] = {1, 2, 3};

@@ -48,7 +48,7 @@ submit(enum job_class job_class, uint64_t job_id)
     }
 }
 
-/* */
+/* */
 START_TEST(submit_calls_what_the_store_has)
 {
     start(_i);

@@ -60,7 +60,7 @@ held_count(void)
     return fx.fake->pin_count + fx.fake->reservation_count + fx.fake->plan_count;
 }
 
-/* V-40, in each class and on each kind of store */
+/* V-40, in each class and on each kind of store */
 START_TEST(window_opens_once_and_closes_once)
 {
     struct uc_token *untouched = NULL;
@@ -159,7 +159,7 @@ START_TEST(plain_store_gets_tokens_with_keys_only)
 }
 END_TEST
 
-/* what was minted comes back, whatever the caller did to its token. */
+/* what was minted comes back, whatever the caller did to its token. */
 START_TEST(conclusions_name_the_recorded_token)
 {
     static const char *const logs[WINDOW_COUNT] = {

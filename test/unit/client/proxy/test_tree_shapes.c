@@ -182,6 +182,42 @@ START_TEST(holders_die_before_what_they_point_to)
 }
 END_TEST
 
+/* the keys of all built-in stores, and those of some. */
+static const struct {
+    const char *store;
+    const char *config;
+    const char *key; /* in the text */
+} built_in_keys[] = {
+        {"remote", "servers: ['127.0.0.1:1'], timeout_ms: soon", "timeout_ms"},
+        {"remote", "servers: ['127.0.0.1:1'], block_bytes: many", "block_bytes"},
+        {"cache", "capacity_blocks: 4, block_bytes: 4KiB, timeout_ms: soon", "timeout_ms"},
+        {"cache", "capacity_blocks: 4, block_bytes: many", "block_bytes"},
+        {"cache", "capacity_blocks: many, block_bytes: 4KiB", "capacity_blocks"},
+        {"cache", "capacity: many, block_bytes: 4KiB", "capacity"},
+        {"cache", "capacity_blocks: 4, block_bytes: 4KiB, policy: oracle", "lru"},
+        {"posix", "root: /tmp, block_bytes: 4KiB, timeout_ms: soon", "timeout_ms"},
+        {"posix", "root: /tmp, block_bytes: many", "block_bytes"},
+        {"posix", "root: [], block_bytes: 4KiB", "root"},
+        {"posix", "root: {a: 1}, block_bytes: 4KiB", "root"},
+};
+
+START_TEST(built_in_stores_read_the_common_keys)
+{
+    struct uc_assembler *assembler = NULL;
+    struct uc_dict *config;
+    char yaml[512];
+
+    (void)snprintf(yaml, sizeof(yaml), "{type: store, store: %s, config: {%s}}",
+            built_in_keys[_i].store, built_in_keys[_i].config);
+    config = tree_config(yaml);
+    ck_assert_msg(uc_assembler_create(config, NULL, &assembler) == UC_ERR_INVALID_PARAM, "%s: %s",
+            yaml, uc_last_error());
+    ck_assert_msg(strstr(uc_last_error(), built_in_keys[_i].key) != NULL, "%s", uc_last_error());
+    ck_assert_ptr_null(assembler);
+    uc_dict_destroy(config);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -197,6 +233,8 @@ main(void)
     tcase_add_loop_test(tcase, thresholds_of_another_type_are_refused, 0, 10);
     tcase_add_test(tcase, buffers_are_the_callers_again_after_the_event);
     tcase_add_test(tcase, holders_die_before_what_they_point_to);
+    tcase_add_loop_test(tcase, built_in_stores_read_the_common_keys, 0,
+            sizeof(built_in_keys) / sizeof(built_in_keys[0]));
     suite_add_tcase(suite, tcase);
     return tree_run(suite);
 }
