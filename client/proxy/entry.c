@@ -2,6 +2,7 @@
 
 #include "client/proxy/entry.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include <ucm/log.h>
@@ -78,14 +79,17 @@ uc_entry_create(struct uc_store *store, struct uc_entry **entry_out)
 void
 uc_entry_destroy(struct uc_entry *entry)
 {
+    size_t in_flight;
+
     if (entry == NULL) {
         return;
     }
 
-    if (entry->data.jobs.count != entry->data.finished.alive_count) {
-        uc_log_warn("entry: destroyed with %zu jobs in flight: wait for them first",
-                entry->data.jobs.count - entry->data.finished.alive_count);
+    in_flight = entry->data.jobs.count - entry->data.finished.alive_count;
+    if (in_flight != 0) {
+        uc_log_warn("entry: destroyed with %zu jobs in flight: wait for them first", in_flight);
     }
+    assert(in_flight == 0); /* the caller's buffers may still be written */
     uc_entry_control_fini(entry);
     uc_entry_data_fini(&entry->data);
     free(entry->lower);

@@ -4,6 +4,7 @@
 
 #include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -357,6 +358,17 @@ START_TEST(no_event_descriptor_if_a_branch_has_none)
 }
 END_TEST
 
+#ifndef NDEBUG
+/* undefined, and a debug build says so at once. */
+START_TEST(destroying_with_jobs_in_flight_asserts)
+{
+    hold_events(true);
+    submit(1, 1);
+    uc_assembler_destroy(tree.assembler);
+}
+END_TEST
+#endif
+
 static uint8_t region[64];
 
 static enum uc_status
@@ -484,6 +496,11 @@ main(void)
     tcase_add_test(tcase, no_event_descriptor_if_a_branch_has_none);
     tcase_add_test(tcase, region_in_use_stays_with_all_branches);
     tcase_add_test(tcase, control_and_data_threads_run_in_parallel);
+#ifndef NDEBUG
+    if (getenv("CK_FORK") == NULL) { /* the signal ends the process of the case */
+        tcase_add_test_raise_signal(tcase, destroying_with_jobs_in_flight_asserts, SIGABRT);
+    }
+#endif
     tcase_add_test(other, refused_region_is_unknown_everywhere);
     suite_add_tcase(suite, tcase);
     suite_add_tcase(suite, other);
