@@ -115,23 +115,24 @@ await_ready(struct uc_replay_group *group)
 }
 
 enum uc_status
-uc_replay_group_start(struct uc_replay_group *group, const struct uc_dict *topology,
-        uint64_t block_bytes, size_t node_count)
+uc_replay_group_start(struct uc_replay_group *group, const struct uc_replay_group_setup *given)
 {
     enum uc_status status = UC_OK;
 
-    *group = (struct uc_replay_group){.node_count = node_count};
-    group->nodes = calloc(node_count, sizeof(group->nodes[0]));
+    *group = (struct uc_replay_group){.node_count = given->node_count};
+    group->nodes = calloc(given->node_count, sizeof(group->nodes[0]));
     if (group->nodes == NULL) {
         return UC_ERR_OUT_OF_MEMORY;
     }
-    for (size_t idx = 0; idx < node_count; idx++) {
+    for (size_t idx = 0; idx < given->node_count; idx++) {
         group->nodes[idx].fd = -1;
     }
 
-    for (size_t idx = 0; idx < node_count && status == UC_OK; idx++) {
-        struct uc_replay_setup setup = {
-                .topology = topology, .block_bytes = block_bytes, .node = idx};
+    for (size_t idx = 0; idx < given->node_count && status == UC_OK; idx++) {
+        struct uc_replay_setup setup = {.topology = given->topologies[idx],
+                .where = given->where,
+                .block_bytes = given->block_bytes,
+                .node = idx};
 
         status = fork_node(group, &setup);
     }
@@ -183,9 +184,8 @@ next_node(struct uc_replay_group *group)
 }
 
 enum uc_status
-uc_replay_group_serve(struct uc_replay_group *group, uint64_t sequence, const uint64_t *hash_ids,
-        size_t count, size_t *node_out, struct uc_replay_outcome *outcome_out,
-        const uint8_t **present_out)
+uc_replay_group_serve(struct uc_replay_group *group, const struct uc_replay_request *request,
+        size_t *node_out, struct uc_replay_outcome *outcome_out, const uint8_t **present_out)
 {
     size_t idx = next_node(group);
 
@@ -194,9 +194,10 @@ uc_replay_group_serve(struct uc_replay_group *group, uint64_t sequence, const ui
     }
 
     uc_message_begin(&group->out, UC_REPLAY_REQUEST);
-    uc_message_put_u64(&group->out, sequence);
-    uc_message_put_u64(&group->out, count);
-    uc_message_put(&group->out, hash_ids, count * sizeof(hash_ids[0]));
+    uc_message_put_u64(&group->out, request->sequence);
+    uc_message_put_u64(&group->out, request->ttl_ms);
+    uc_message_put_u64(&group->out, request->count);
+    uc_message_put(&group->out, request->hash_ids, request->count * sizeof(request->hash_ids[0]));
     if (uc_channel_send(group->nodes[idx].fd, &group->out) != UC_OK ||
             uc_channel_receive(group->nodes[idx].fd, &group->in) != UC_OK) {
         bury(group, idx);
@@ -204,12 +205,30 @@ uc_replay_group_serve(struct uc_replay_group *group, uint64_t sequence, const ui
     }
 
     memcpy(outcome_out, uc_message_get(&group->in, sizeof(*outcome_out)), sizeof(*outcome_out));
-    *present_out = uc_message_get(&group->in, count);
+    *present_out = uc_message_get(&group->in, request->count);
     *node_out = idx;
     if (outcome_out->worker_died != 0) {
         bury(group, idx);
     }
     return UC_OK;
+}
+
+void
+uc_replay_group_tiers(struct uc_replay_group *group, struct uc_replay_tiers *tiers_out)
+{
+    tiers_out->count = 0;
+    for (size_t idx = 0; idx < group->node_count; idx++) {
+        if (!group->nodes[idx].alive) {
+            continue;
+        }
+        uc_message_begin(&group->out, UC_REPLAY_DESCRIBE);
+        if (uc_channel_send(group->nodes[idx].fd, &group->out) != UC_OK ||
+                uc_channel_receive(group->nodes[idx].fd, &group->in) != UC_OK) {
+            bury(group, idx);
+            continue;
+        }
+        uc_replay_tiers_add(tiers_out, uc_message_get(&group->in, sizeof(*tiers_out)));
+    }
 }
 
 static void

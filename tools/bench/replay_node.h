@@ -6,7 +6,9 @@
  * (channel.h). Each assembles the topology for its own role; tokens cross between them as bytes.
  *
  *   parent ── REQUEST ──► scheduler ── GET, PUT ──► worker
- *          ◄── OUTCOME ──           ◄── MOVED ──
+ *          ◄── OUTCOME ──           ◄── MOVED, TIERS ──
+ *          ── DESCRIBE ──►
+ *          ◄── TIERS ──
  *          ── FINISH ──►           ── FINISH ──►
  *          ◄── LATENCIES ──
  */
@@ -22,17 +24,20 @@
 
 enum uc_replay_message {
     UC_REPLAY_READY = 1, /* to the parent: assembled. u64 status */
-    UC_REPLAY_REQUEST,   /* u64 sequence, u64 count, count × u64 hash id */
-    UC_REPLAY_OUTCOME, /* struct uc_replay_outcome, then present flags of the keys put (u8 each) */
-    UC_REPLAY_GET,     /* u64 count, count × u64 hash id, token bytes */
-    UC_REPLAY_PUT,     /* the same */
-    UC_REPLAY_MOVED,   /* struct uc_replay_moved, then one ok flag per key (u8) */
-    UC_REPLAY_FINISH,  /* nothing */
+    UC_REPLAY_REQUEST,   /* u64 sequence, u64 ttl in ms or 0, u64 count, count × u64 hash id */
+    UC_REPLAY_OUTCOME,  /* struct uc_replay_outcome, then present flags of the keys put (u8 each) */
+    UC_REPLAY_GET,      /* u64 count, count × u64 hash id, token bytes */
+    UC_REPLAY_PUT,      /* the same */
+    UC_REPLAY_PREFETCH, /* token bytes */
+    UC_REPLAY_MOVED,    /* struct uc_replay_moved, then one ok flag per key (u8) */
+    UC_REPLAY_DESCRIBE, /* nothing */
+    UC_REPLAY_TIERS,    /* struct uc_replay_tiers */
+    UC_REPLAY_FINISH,   /* nothing */
     UC_REPLAY_LATENCIES, /* per operation: u64 count, count × u64 ns */
 };
 
 /** Operations whose latency is reported, in the order of the LATENCIES message. */
-#define UC_REPLAY_OPERATION_MAP(X) X(lookup) X(pin) X(read) X(alloc) X(write) X(commit)
+#define UC_REPLAY_OPERATION_MAP(X) X(lookup) X(prefetch) X(pin) X(read) X(alloc) X(write) X(commit)
 
 #define UC_REPLAY_OPERATION_ENUM_(name) UC_REPLAY_OP_##name,
 enum uc_replay_operation {
@@ -47,6 +52,8 @@ struct uc_replay_outcome {
     uint64_t put_failed;   /* of these, not made visible */
     uint64_t refused_puts; /* 1: NoSpace */
     uint64_t failed_reads; /* blocks whose load failed */
+    uint64_t prefetches;   /* rounds, those that failed among them */
+    uint64_t failed_prefetches;
     uint64_t verified_bytes;
     uint64_t mismatches; /* blocks read with wrong bytes */
     uint64_t errors;     /* calls that failed and should not */
@@ -64,6 +71,7 @@ struct uc_replay_moved {
 /** What both processes are given. Borrowed. */
 struct uc_replay_setup {
     const struct uc_dict *topology;
+    const char *where; /* named before an error of the topology; NULL = nothing */
     uint64_t block_bytes;
     size_t node;
 };

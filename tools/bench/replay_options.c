@@ -2,40 +2,14 @@
 
 #include "tools/bench/replay_options.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/config/fields.h"
-
-enum option_kind {
-    OPTION_FLAG,     /* bool, no value */
-    OPTION_ON_OFF,   /* bool */
-    OPTION_TEXT,     /* const char * */
-    OPTION_CHOICE,   /* const char *, one of `choices` */
-    OPTION_COUNT,    /* uint64_t */
-    OPTION_COUNTS,   /* struct uc_replay_capacities */
-    OPTION_FACTOR,   /* double */
-    OPTION_BYTES,    /* uint64_t, with a unit */
-    OPTION_GENERATE, /* struct uc_replay_generate */
-};
+#include "tools/bench/option_table.h"
 
 enum {
     GENERATED_REQUESTS = 1000
-};
-
-struct option {
-    const char *name;
-    enum option_kind kind;
-    const char *value_text; /* in the help; NULL for flags */
-    const char *default_text;
-    uint64_t min;
-    uint64_t max;
-    const char *const *choices;
-    size_t offset; /* in struct uc_replay_options */
-    const char *help;
 };
 
 #define MEMBER(member) offsetof(struct uc_replay_options, member)
@@ -43,130 +17,22 @@ struct option {
 static const char *const fabric_choices[] = {"tcp", "verbs", "auto", NULL};
 static const char *const half_choices[] = {"all", "first", "second", NULL};
 
-static const struct option options_table[] = {
-        {"trace", OPTION_TEXT, "FILE", NULL, 0, 0, NULL, MEMBER(trace_path),
-                "trace to replay: one JSON object per line"},
-        {"generate", OPTION_GENERATE, "SEED[:REQUESTS]", NULL, 0, 0, NULL, MEMBER(generate),
-                "a generated trace instead of a file (1000 requests unless given)"},
-        {"limit", OPTION_COUNT, "N", "0", 0, UINT64_MAX, NULL, MEMBER(limit),
-                "replay the first N requests only; 0 = all"},
-        {"mix", OPTION_TEXT, "FILE", NULL, 0, 0, NULL, MEMBER(mix_path),
-                "merge a second trace by its times; no block in common"},
-        {"half", OPTION_CHOICE, "all|first|second", "all", 0, 0, half_choices, MEMBER(half),
-                "replay one half of the requests"},
-        {"thin", OPTION_COUNT, "N", "1", 1, UINT32_MAX, NULL, MEMBER(thin),
-                "replay every N-th request"},
-        {"time-scale", OPTION_FACTOR, "X", "1", 0, 0, NULL, MEMBER(time_scale),
-                "multiply all times, 0.001 to 1000"},
-        {"nodes", OPTION_COUNT, "N", "2", 1, 256, NULL, MEMBER(nodes),
-                "inference nodes that take requests in turn"},
-        {"capacity-blocks", OPTION_COUNTS, "N[,N…]", "10000", 1, INT32_MAX, NULL,
-                MEMBER(capacities), "blocks that the cache holds; several give a curve"},
-        {"block-bytes", OPTION_BYTES, "SIZE", "64KiB", 1, 1ull << 30, NULL, MEMBER(block_bytes),
-                "size of a block"},
-        {"policy", OPTION_TEXT, "NAME[,NAME…]", "lru", 0, 0, NULL, MEMBER(policy),
-                "replacement policy of the cache; NAME:KEY=VALUE sets a parameter, several give a "
-                "curve"},
-        {"plot", OPTION_TEXT, "FILE.png", NULL, 0, 0, NULL, MEMBER(plot_path),
-                "draw the curve (needs gnuplot)"},
-        {"simulate", OPTION_FLAG, NULL, NULL, 0, 0, NULL, MEMBER(simulate),
-                "ask the index alone: no server, no bytes"},
-        {"server", OPTION_TEXT, "HOST:PORT[,…]", NULL, 0, 0, NULL, MEMBER(server),
-                "replay against a running server; several share the blocks"},
-        {"spawn-server", OPTION_FLAG, NULL, NULL, 0, 0, NULL, MEMBER(spawn_server),
-                "start a server for this replay and stop it afterwards"},
-        {"servers", OPTION_COUNT, "N", "1", 1, 64, NULL, MEMBER(server_count),
-                "with --spawn-server: so many, each of the capacity, share the blocks"},
-        {"address", OPTION_TEXT, "HOST", "127.0.0.1", 0, 0, NULL, MEMBER(address),
-                "where a spawned server listens"},
-        {"namespace", OPTION_TEXT, "NAME", "default", 0, 0, NULL, MEMBER(namespace_name),
-                "namespace on the server"},
-        {"credential", OPTION_TEXT, "TEXT", NULL, 0, 0, NULL, MEMBER(credential),
-                "what the server expects"},
-        {"fabric", OPTION_CHOICE, "tcp|verbs|auto", "auto", 0, 0, fabric_choices, MEMBER(fabric),
-                "transport of the blocks"},
-        {"checksum", OPTION_ON_OFF, "on|off", "on", 0, 0, NULL, MEMBER(checksum),
-                "checksums in the footers of the blocks"},
-        {"timeout-ms", OPTION_COUNT, "MS", "30000", 1, 3600000, NULL, MEMBER(timeout_ms),
-                "deadline of one transfer"},
-        {"pids-file", OPTION_TEXT, "FILE", NULL, 0, 0, NULL, MEMBER(pids_file),
-                "write the process ids of the nodes there, as JSON"},
-        {"json", OPTION_FLAG, NULL, NULL, 0, 0, NULL, MEMBER(json), "report as one JSON object"},
-        {"help", OPTION_FLAG, NULL, NULL, 0, 0, NULL, MEMBER(help), "print this"},
-};
-
-enum {
-    OPTION_TOTAL = sizeof(options_table) / sizeof(options_table[0])
-};
-
-static enum uc_status
-parse_digits(const char *text, uint64_t *value_out)
-{
-    unsigned long long value;
-    char *end;
-
-    if (text[0] < '0' || text[0] > '9') {
-        return UC_ERR_INVALID_PARAM; /* no sign, no space */
-    }
-
-    errno = 0;
-    value = strtoull(text, &end, 10);
-    if (errno != 0 || *end != '\0') {
-        return UC_ERR_INVALID_PARAM;
-    }
-
-    *value_out = value;
-    return UC_OK;
-}
-
-static enum uc_status
-set_number(const struct option *option, const char *text, uint64_t *target)
-{
-    enum uc_status status;
-    uint64_t value = 0;
-
-    status = option->kind == OPTION_BYTES ? uc_bytes_parse(text, &value)
-                                          : parse_digits(text, &value);
-    if (status != UC_OK || value < option->min || value > option->max) {
-        return uc_error(UC_ERR_INVALID_PARAM,
-                "--%s: '%s' is not a number from %" PRIu64 " to %" PRIu64 "%s", option->name, text,
-                option->min, option->max,
-                option->kind == OPTION_BYTES ? " bytes (a unit such as KiB is allowed)" : "");
-    }
-
-    *target = value;
-    return UC_OK;
-}
-
 /* Numbers separated by commas. */
 static enum uc_status
-set_counts(const struct option *option, const char *text, struct uc_replay_capacities *target)
+set_counts(const struct uc_option *option, const char *text, void *target)
 {
     struct uc_replay_capacities capacities = {.count = 0};
+    enum uc_status status = uc_option_numbers(
+            option, text, capacities.blocks, UC_REPLAY_CAPACITIES_MAX, &capacities.count);
 
-    while (text != NULL) {
-        size_t length = strcspn(text, ",");
-        char number[32] = {0};
-        enum uc_status status;
-
-        if (capacities.count == UC_REPLAY_CAPACITIES_MAX) {
-            return uc_error(UC_ERR_INVALID_PARAM, "--%s: more than %d numbers", option->name,
-                    UC_REPLAY_CAPACITIES_MAX);
-        }
-        memcpy(number, text, length < sizeof(number) ? length : sizeof(number) - 1);
-        status = set_number(option, number, &capacities.blocks[capacities.count++]);
-        if (status != UC_OK) {
-            return status;
-        }
-        text = text[length] == ',' ? text + length + 1 : NULL;
+    if (status == UC_OK) {
+        *(struct uc_replay_capacities *)target = capacities;
     }
-
-    *target = capacities;
-    return UC_OK;
+    return status;
 }
 
 static enum uc_status
-set_factor(const struct option *option, const char *text, double *target)
+set_factor(const struct uc_option *option, const char *text, void *target)
 {
     char *end;
     double value = strtod(text, &end);
@@ -177,12 +43,12 @@ set_factor(const struct option *option, const char *text, double *target)
                 option->name, text);
     }
 
-    *target = value;
+    *(double *)target = value;
     return UC_OK;
 }
 
 static enum uc_status
-set_generate(const struct option *option, const char *text, struct uc_replay_generate *target)
+set_generate(const struct uc_option *option, const char *text, void *target)
 {
     struct uc_replay_generate generate = {.requests = GENERATED_REQUESTS};
     const char *colon = strchr(text, ':');
@@ -192,10 +58,10 @@ set_generate(const struct option *option, const char *text, struct uc_replay_gen
 
     if (seed_length < sizeof(seed)) {
         memcpy(seed, text, seed_length);
-        status = parse_digits(seed, &generate.seed);
+        status = uc_option_digits(seed, &generate.seed);
     }
     if (status == UC_OK && colon != NULL) {
-        status = parse_digits(colon + 1, &generate.requests);
+        status = uc_option_digits(colon + 1, &generate.requests);
     }
     if (status != UC_OK || generate.requests == 0 || generate.requests > 10000000) {
         return uc_error(UC_ERR_INVALID_PARAM,
@@ -203,129 +69,74 @@ set_generate(const struct option *option, const char *text, struct uc_replay_gen
                 text);
     }
 
-    *target = generate;
+    *(struct uc_replay_generate *)target = generate;
     return UC_OK;
 }
 
-static enum uc_status
-set_on_off(const struct option *option, const char *text, bool *target)
-{
-    if (strcmp(text, "on") != 0 && strcmp(text, "off") != 0) {
-        return uc_error(
-                UC_ERR_INVALID_PARAM, "--%s: '%s' is neither on nor off", option->name, text);
-    }
+static const struct uc_option options_table[] = {
+        {"trace", UC_OPTION_TEXT, "FILE", NULL, 0, 0, NULL, MEMBER(trace_path),
+                "trace to replay: one JSON object per line", NULL},
+        {"generate", UC_OPTION_CUSTOM, "SEED[:REQUESTS]", NULL, 0, 0, NULL, MEMBER(generate),
+                "a generated trace instead of a file (1000 requests unless given)", set_generate},
+        {"limit", UC_OPTION_COUNT, "N", "0", 0, UINT64_MAX, NULL, MEMBER(limit),
+                "replay the first N requests only; 0 = all", NULL},
+        {"mix", UC_OPTION_TEXT, "FILE", NULL, 0, 0, NULL, MEMBER(mix_path),
+                "merge a second trace by its times; no block in common", NULL},
+        {"half", UC_OPTION_CHOICE, "all|first|second", "all", 0, 0, half_choices, MEMBER(half),
+                "replay one half of the requests", NULL},
+        {"thin", UC_OPTION_COUNT, "N", "1", 1, UINT32_MAX, NULL, MEMBER(thin),
+                "replay every N-th request", NULL},
+        {"time-scale", UC_OPTION_CUSTOM, "X", "1", 0, 0, NULL, MEMBER(time_scale),
+                "multiply all times, 0.001 to 1000", set_factor},
+        {"nodes", UC_OPTION_COUNT, "N", "2", 1, 256, NULL, MEMBER(nodes),
+                "inference nodes that take requests in turn", NULL},
+        {"capacity-blocks", UC_OPTION_CUSTOM, "N[,N…]", "10000", 1, INT32_MAX, NULL,
+                MEMBER(capacities), "blocks that the cache holds; several give a curve",
+                set_counts},
+        {"block-bytes", UC_OPTION_BYTES, "SIZE", "64KiB", 1, 1ull << 30, NULL, MEMBER(block_bytes),
+                "size of a block", NULL},
+        {"policy", UC_OPTION_TEXT, "NAME[,NAME…]", "lru", 0, 0, NULL, MEMBER(policy),
+                "replacement policy of the cache; NAME:KEY=VALUE sets a parameter, several give a "
+                "curve",
+                NULL},
+        {"plot", UC_OPTION_TEXT, "FILE.png", NULL, 0, 0, NULL, MEMBER(plot_path),
+                "draw the curve (needs gnuplot)", NULL},
+        {"simulate", UC_OPTION_FLAG, NULL, NULL, 0, 0, NULL, MEMBER(simulate),
+                "ask the index alone: no server, no bytes", NULL},
+        {"server", UC_OPTION_TEXT, "HOST:PORT[,…]", NULL, 0, 0, NULL, MEMBER(server),
+                "replay against a running server; several share the blocks", NULL},
+        {"spawn-server", UC_OPTION_FLAG, NULL, NULL, 0, 0, NULL, MEMBER(spawn_server),
+                "start a server for this replay and stop it afterwards", NULL},
+        {"servers", UC_OPTION_COUNT, "N", "1", 1, 64, NULL, MEMBER(server_count),
+                "with --spawn-server: so many, each of the capacity, share the blocks", NULL},
+        {"address", UC_OPTION_TEXT, "HOST", "127.0.0.1", 0, 0, NULL, MEMBER(address),
+                "where a spawned server listens", NULL},
+        {"config", UC_OPTION_TEXT, "FILE", NULL, 0, 0, NULL, MEMBER(config_path),
+                "topology of every node, YAML, instead of one remote store", NULL},
+        {"ttl-seed", UC_OPTION_COUNT, "N", "0", 0, UINT64_MAX, NULL, MEMBER(ttl_seed),
+                "draw a lifetime for each request from this seed; 0 = none has one", NULL},
+        {"repeat", UC_OPTION_COUNT, "N", "1", 1, UC_REPLAY_ROUNDS_MAX, NULL, MEMBER(repeat),
+                "replay the trace so often, with the same nodes", NULL},
+        {"namespace", UC_OPTION_TEXT, "NAME", "default", 0, 0, NULL, MEMBER(namespace_name),
+                "namespace on the server", NULL},
+        {"credential", UC_OPTION_TEXT, "TEXT", NULL, 0, 0, NULL, MEMBER(credential),
+                "what the server expects", NULL},
+        {"fabric", UC_OPTION_CHOICE, "tcp|verbs|auto", "auto", 0, 0, fabric_choices, MEMBER(fabric),
+                "transport of the blocks", NULL},
+        {"checksum", UC_OPTION_ON_OFF, "on|off", "on", 0, 0, NULL, MEMBER(checksum),
+                "checksums in the footers of the blocks", NULL},
+        {"timeout-ms", UC_OPTION_COUNT, "MS", "30000", 1, 3600000, NULL, MEMBER(timeout_ms),
+                "deadline of one transfer", NULL},
+        {"pids-file", UC_OPTION_TEXT, "FILE", NULL, 0, 0, NULL, MEMBER(pids_file),
+                "write the process ids of the nodes there, as JSON", NULL},
+        {"json", UC_OPTION_FLAG, NULL, NULL, 0, 0, NULL, MEMBER(json), "report as one JSON object",
+                NULL},
+        {"help", UC_OPTION_FLAG, NULL, NULL, 0, 0, NULL, MEMBER(help), "print this", NULL},
+};
 
-    *target = strcmp(text, "on") == 0;
-    return UC_OK;
-}
-
-static enum uc_status
-set_text(const struct option *option, const char *text, const char **target)
-{
-    bool found = option->choices == NULL;
-
-    for (size_t idx = 0; !found && option->choices[idx] != NULL; idx++) {
-        found = strcmp(option->choices[idx], text) == 0;
-    }
-    if (!found || text[0] == '\0') {
-        return uc_error(UC_ERR_INVALID_PARAM, "--%s: '%s' is not %s", option->name, text,
-                option->value_text);
-    }
-
-    *target = text;
-    return UC_OK;
-}
-
-static enum uc_status
-set_option(const struct option *option, const char *text, struct uc_replay_options *options)
-{
-    void *target = (char *)options + option->offset;
-
-    switch (option->kind) {
-    case OPTION_FLAG:
-        *(bool *)target = true;
-        return UC_OK;
-    case OPTION_ON_OFF:
-        return set_on_off(option, text, target);
-    case OPTION_TEXT:
-    case OPTION_CHOICE:
-        return set_text(option, text, target);
-    case OPTION_COUNT:
-    case OPTION_BYTES:
-        return set_number(option, text, target);
-    case OPTION_COUNTS:
-        return set_counts(option, text, target);
-    case OPTION_FACTOR:
-        return set_factor(option, text, target);
-    case OPTION_GENERATE:
-        return set_generate(option, text, target);
-    }
-
-    return UC_ERR_GENERAL;
-}
-
-static const struct option *
-find_option(const char *name, size_t length)
-{
-    for (size_t idx = 0; idx < OPTION_TOTAL; idx++) {
-        if (strlen(options_table[idx].name) == length &&
-                memcmp(options_table[idx].name, name, length) == 0) {
-            return &options_table[idx];
-        }
-    }
-
-    return NULL;
-}
-
-/* One option at argv[*at]; moves *at behind what it used. */
-static enum uc_status
-parse_one(int argc, char *const argv[], int *at, struct uc_replay_options *options)
-{
-    const char *word = argv[(*at)++];
-    const char *name = word + 2;
-    const char *equals;
-    const struct option *option;
-
-    if (strncmp(word, "--", 2) != 0) {
-        return uc_error(UC_ERR_INVALID_PARAM, "'%s' is not an option", word);
-    }
-
-    equals = strchr(name, '=');
-    option = find_option(name, equals == NULL ? strlen(name) : (size_t)(equals - name));
-    if (option == NULL) {
-        return uc_error(UC_ERR_INVALID_PARAM, "unknown option '%s'", word);
-    }
-    if (option->kind == OPTION_FLAG) {
-        return equals == NULL ? set_option(option, NULL, options)
-                              : uc_error(UC_ERR_INVALID_PARAM, "--%s takes no value", option->name);
-    }
-    if (equals != NULL) {
-        return set_option(option, equals + 1, options);
-    }
-    if (*at == argc) {
-        return uc_error(
-                UC_ERR_INVALID_PARAM, "--%s needs a value: %s", option->name, option->value_text);
-    }
-
-    return set_option(option, argv[(*at)++], options);
-}
-
-static enum uc_status
-set_defaults(struct uc_replay_options *options)
-{
-    for (size_t idx = 0; idx < OPTION_TOTAL; idx++) {
-        if (options_table[idx].default_text != NULL) {
-            enum uc_status status =
-                    set_option(&options_table[idx], options_table[idx].default_text, options);
-
-            if (status != UC_OK) {
-                return status;
-            }
-        }
-    }
-
-    return UC_OK;
-}
+enum {
+    OPTION_TOTAL = sizeof(options_table) / sizeof(options_table[0])
+};
 
 static enum uc_status
 check_together(const struct uc_replay_options *options)
@@ -337,9 +148,16 @@ check_together(const struct uc_replay_options *options)
     if ((options->trace_path != NULL) == generated) {
         return uc_error(UC_ERR_INVALID_PARAM, "give one of --trace and --generate");
     }
-    if (targets != 1) {
-        return uc_error(
-                UC_ERR_INVALID_PARAM, "give one of --server, --spawn-server and --simulate");
+    if (options->config_path != NULL && options->simulate) {
+        return uc_error(UC_ERR_INVALID_PARAM, "--config says what --simulate leaves out");
+    }
+    /* A topology may do without a server. */
+    if (targets > 1 || (targets == 0 && options->config_path == NULL)) {
+        return uc_error(UC_ERR_INVALID_PARAM,
+                "give one of --server, --spawn-server and --simulate, or --config");
+    }
+    if (options->simulate && (options->repeat > 1 || options->ttl_seed != 0)) {
+        return uc_error(UC_ERR_INVALID_PARAM, "--repeat and --ttl-seed go without --simulate");
     }
 
     if (!options->simulate &&
@@ -363,11 +181,10 @@ enum uc_status
 uc_replay_options_parse(int argc, char *const argv[], struct uc_replay_options *options_out)
 {
     struct uc_replay_options options = {0};
-    enum uc_status status = set_defaults(&options);
-    int at = 0;
+    enum uc_status status = uc_options_default(options_table, OPTION_TOTAL, &options);
 
-    while (status == UC_OK && at < argc) {
-        status = parse_one(argc, argv, &at, &options);
+    if (status == UC_OK) {
+        status = uc_options_parse(options_table, OPTION_TOTAL, argc, argv, &options);
     }
     if (status == UC_OK && !options.help) {
         status = check_together(&options);
@@ -379,39 +196,15 @@ uc_replay_options_parse(int argc, char *const argv[], struct uc_replay_options *
     return status;
 }
 
-/* Bytes that take no column of their own: what UTF-8 adds to a character. */
-static int
-hidden_bytes(const char *text)
-{
-    int count = 0;
-
-    for (; *text != '\0'; text++) {
-        count += ((unsigned char)*text & 0xc0) == 0x80 ? 1 : 0;
-    }
-    return count;
-}
-
 void
 uc_replay_options_print_help(FILE *file)
 {
     (void)fputs("usage: ucm-bench replay (--trace FILE | --generate SEED[:REQUESTS])\n"
-                "                        (--simulate | --spawn-server | --server HOST:PORT[,…]) "
-                "[options]\n\n"
+                "                        (--simulate | --spawn-server | --server HOST:PORT[,…] | "
+                "--config FILE) [options]\n\n"
                 "Replay a trace of requests: each reads its longest present prefix and writes the "
                 "rest.\n\n",
             file);
-    for (size_t idx = 0; idx < OPTION_TOTAL; idx++) {
-        const struct option *option = &options_table[idx];
-        char usage[64];
-
-        (void)snprintf(usage, sizeof(usage), "--%s%s%s", option->name,
-                option->value_text == NULL ? "" : " ",
-                option->value_text == NULL ? "" : option->value_text);
-        (void)fprintf(file, "  %-*s %s", 28 + hidden_bytes(usage), usage, option->help);
-        if (option->default_text != NULL) {
-            (void)fprintf(file, " (default %s)", option->default_text);
-        }
-        (void)fputc('\n', file);
-    }
+    uc_options_print(options_table, OPTION_TOTAL, file);
     (void)fputs("\nexit status: 0 done, 1 failed or wrong bytes, 2 wrong usage\n", file);
 }

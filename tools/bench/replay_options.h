@@ -19,7 +19,8 @@ struct uc_replay_generate {
 };
 
 enum {
-    UC_REPLAY_CAPACITIES_MAX = 32
+    UC_REPLAY_CAPACITIES_MAX = 32,
+    UC_REPLAY_ROUNDS_MAX = 16
 };
 
 /** A plain value. */
@@ -40,12 +41,15 @@ struct uc_replay_options {
     struct uc_replay_capacities capacities;
     uint64_t capacity_blocks; /* the first of these */
     uint64_t block_bytes;
-    const char *policy;    /* in a simulation a list, see policy_spec.h */
-    const char *plot_path; /* NULL = no plot */
-    const char *fabric;    /* tcp, verbs, auto */
-    const char *server;    /* host:port, a comma between several; NULL = spawned or simulated */
-    uint64_t server_count; /* to spawn */
-    const char *address;   /* that a spawned server listens on */
+    const char *policy;      /* in a simulation a list, see policy_spec.h */
+    const char *plot_path;   /* NULL = no plot */
+    const char *fabric;      /* tcp, verbs, auto */
+    const char *server;      /* host:port, a comma between several; NULL = spawned or simulated */
+    uint64_t server_count;   /* to spawn */
+    const char *address;     /* that a spawned server listens on */
+    const char *config_path; /* topology of the nodes; NULL = one remote store */
+    uint64_t ttl_seed;       /* 0 = no request has a lifetime */
+    uint64_t repeat;         /* rounds over the trace */
     const char *namespace_name;
     const char *credential;
     const char *pids_file; /* NULL = none */

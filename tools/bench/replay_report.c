@@ -62,6 +62,63 @@ uc_replay_print_trace(const struct uc_replay_options *options, FILE *file)
     }
 }
 
+/* What each tier answered. A store that does not count shows as null. */
+static json_t *
+tiers_json(const struct uc_replay_tiers *tiers)
+{
+    json_t *list = json_array();
+
+    for (size_t idx = 0; idx < tiers->count; idx++) {
+        const struct uc_replay_tier *tier = &tiers->tiers[idx];
+        json_t *hits = tier->is_counted ? json_integer((json_int_t)uc_replay_tier_hits(tiers, idx))
+                                        : json_null();
+
+        (void)json_array_append_new(list,
+                json_pack("{s:s, s:s, s:o, s:I, s:I}", "path", tier->path, "store", tier->store,
+                        "hits", hits, "blocks_loaded", (json_int_t)tier->blocks_loaded,
+                        "blocks_dumped", (json_int_t)tier->blocks_dumped));
+    }
+    return list;
+}
+
+static json_t *
+rounds_json(const struct uc_replay_report *report)
+{
+    json_t *list = json_array();
+
+    for (size_t idx = 0; idx < report->round_count; idx++) {
+        const struct uc_replay_counts *counts = &report->rounds[idx].counts;
+        json_t *object = json_object();
+
+#define SET_COUNT_(name, help) \
+    (void)json_object_set_new(object, #name, json_integer((json_int_t)counts->name));
+        UC_REPLAY_COUNT_MAP(SET_COUNT_)
+#undef SET_COUNT_
+        (void)json_object_set_new(object, "seconds", json_real(counts->seconds));
+        (void)json_object_set_new(object, "hits_by_tier", tiers_json(&report->rounds[idx].tiers));
+        (void)json_array_append_new(list, object);
+    }
+    return list;
+}
+
+static void
+add_topology(const struct uc_replay_options *options, const struct uc_replay_report *report,
+        json_t *root)
+{
+    (void)json_object_set_new(root, "fabric", json_string(options->fabric));
+    (void)json_object_set_new(root, "block_bytes", json_integer((json_int_t)options->block_bytes));
+    if (options->config_path != NULL) {
+        (void)json_object_set_new(root, "config", json_string(options->config_path));
+    }
+    if (options->ttl_seed != 0) {
+        (void)json_object_set_new(root, "ttl_seed", json_integer((json_int_t)options->ttl_seed));
+    }
+    (void)json_object_set_new(root, "hits_by_tier", tiers_json(&report->tiers));
+    if (report->round_count > 1) {
+        (void)json_object_set_new(root, "rounds", rounds_json(report));
+    }
+}
+
 static void
 print_json(
         const struct uc_replay_options *options, const struct uc_replay_report *report, FILE *file)
@@ -73,9 +130,7 @@ print_json(
 
     uc_replay_describe_trace(options, root);
     if (!options->simulate) {
-        (void)json_object_set_new(root, "fabric", json_string(options->fabric));
-        (void)json_object_set_new(
-                root, "block_bytes", json_integer((json_int_t)options->block_bytes));
+        add_topology(options, report, root);
     }
 
 #define SET_COUNT_(name, help) \
@@ -93,7 +148,7 @@ print_json(
     }
     (void)json_object_set_new(root, "latency_us", latencies);
 
-    if (!options->simulate) {
+    if (report->server_count > 0) {
         (void)json_object_set_new(root, "server", uc_stat_json(&report->server));
     }
 
@@ -120,8 +175,40 @@ print_latencies(const struct uc_replay_report *report, FILE *file)
     for (size_t idx = 0; idx < report->latency_count; idx++) {
         const struct uc_replay_latency *latency = &report->latencies[idx];
 
-        (void)fprintf(file, "%-16s %12" PRIu64 " %12.1f %12.1f %12.1f\n", latency->operation,
+        (void)fprintf(file, "%-18s %12" PRIu64 " %12.1f %12.1f %12.1f\n", latency->operation,
                 latency->count, latency->p50_us, latency->p99_us, latency->max_us);
+    }
+}
+
+static void
+print_tiers(const char *title, const struct uc_replay_tiers *tiers, FILE *file)
+{
+    (void)fprintf(file, "\n%-24s %-10s %12s %14s %14s\n", title, "store", "hits", "blocks loaded",
+            "blocks dumped");
+    for (size_t idx = 0; idx < tiers->count; idx++) {
+        const struct uc_replay_tier *tier = &tiers->tiers[idx];
+        char hits[24] = "not counted";
+
+        if (tier->is_counted) {
+            (void)snprintf(hits, sizeof(hits), "%" PRIu64, uc_replay_tier_hits(tiers, idx));
+        }
+        (void)fprintf(file, "%-24s %-10s %12s %14" PRIu64 " %14" PRIu64 "\n", tier->path,
+                tier->store, hits, tier->blocks_loaded, tier->blocks_dumped);
+    }
+}
+
+/* The whole, or round by round. One store says no more than the table above. */
+static void
+print_all_tiers(const struct uc_replay_report *report, FILE *file)
+{
+    for (size_t idx = 0; report->round_count > 1 && idx < report->round_count; idx++) {
+        char title[32];
+
+        (void)snprintf(title, sizeof(title), "tiers, round %zu", idx + 1);
+        print_tiers(title, &report->rounds[idx].tiers, file);
+    }
+    if (report->round_count <= 1 && report->tiers.count > 1) {
+        print_tiers("tiers", &report->tiers, file);
     }
 }
 
@@ -132,18 +219,23 @@ print_table(
     const struct uc_replay_counts *counts = &report->counts;
 
     uc_replay_print_trace(options, file);
-    (void)fprintf(file, ", %" PRIu64 " nodes, %" PRIu64 " blocks, policy %s%s\n\n", options->nodes,
-            options->capacity_blocks, options->policy,
-            options->simulate ? ", index alone (simulated)" : "");
+    (void)fprintf(file, ", %" PRIu64 " nodes, ", options->nodes);
+    if (options->config_path != NULL) {
+        (void)fprintf(file, "topology %s\n\n", options->config_path);
+    } else {
+        (void)fprintf(file, "%" PRIu64 " blocks, policy %s%s\n\n", options->capacity_blocks,
+                options->policy, options->simulate ? ", index alone (simulated)" : "");
+    }
 
 #define PRINT_COUNT_(name, help) \
-    (void)fprintf(file, "%-16s %12" PRIu64 "  %s\n", #name, counts->name, (help));
+    (void)fprintf(file, "%-18s %12" PRIu64 "  %s\n", #name, counts->name, (help));
     UC_REPLAY_COUNT_MAP(PRINT_COUNT_)
 #undef PRINT_COUNT_
 
-    (void)fprintf(file, "%-16s %12.2f  %% of the references\n", "hit rate",
+    (void)fprintf(file, "%-18s %12.2f  %% of the references\n", "hit rate",
             percent(counts->prefix_hits, counts->block_refs));
-    (void)fprintf(file, "%-16s %12.3f\n", "seconds", counts->seconds);
+    (void)fprintf(file, "%-18s %12.3f\n", "seconds", counts->seconds);
+    print_all_tiers(report, file);
     print_latencies(report, file);
 }
 

@@ -11,6 +11,7 @@
 
 #include "net/rpc/messages.h"
 #include "tools/bench/replay_options.h"
+#include "tools/bench/replay_tiers.h"
 
 struct json_t;
 
@@ -25,6 +26,8 @@ struct json_t;
     X(evicted_blocks, "blocks evicted")                               \
     X(refused_puts, "requests whose blocks found no space")           \
     X(verified_bytes, "bytes read back and compared")                 \
+    X(prefetches, "rounds that lifted blocks from a lower tier")      \
+    X(failed_prefetches, "of these, failed")                          \
     X(failed_reads, "blocks that a read reported missing")            \
     X(mismatches, "blocks read back with wrong bytes")                \
     X(errors, "calls that failed and should not have")                \
@@ -51,8 +54,18 @@ enum {
     UC_REPLAY_LATENCY_MAX = 8
 };
 
+/** One pass over the trace. */
+struct uc_replay_round {
+    struct uc_replay_counts counts;
+    struct uc_replay_tiers tiers;
+};
+
 struct uc_replay_report {
     struct uc_replay_counts counts;
+    struct uc_replay_tiers tiers; /* of all rounds; none in a simulation */
+    struct uc_replay_round rounds[UC_REPLAY_ROUNDS_MAX];
+    size_t round_count;
+    size_t server_count; /* 0: `server` says nothing */
     struct uc_replay_latency latencies[UC_REPLAY_LATENCY_MAX];
     size_t latency_count;        /* 0 in a simulation */
     struct uc_stat_reply server; /* counted by the server meanwhile; zero in a simulation */

@@ -16,9 +16,11 @@
 #include "tools/bench/channel.h"
 #include "tools/bench/latency.h"
 #include "tools/bench/replay_node.h"
+#include "tools/bench/replay_tiers.h"
 
 enum {
-    REQUEST_ID_BYTES = 64
+    REQUEST_ID_BYTES = 64,
+    PREFETCH_ROUNDS_MAX = 16 /* a pipe of n tiers needs n − 1 at most */
 };
 
 struct scheduler {
@@ -53,31 +55,28 @@ note_failure(struct scheduler *scheduler, struct request *request, const char *w
             what, uc_status_name(status), uc_last_error());
 }
 
-/* Let the worker move a window. @return one ok flag per key, or NULL if the worker is gone. */
-static const uint8_t *
-move(struct scheduler *scheduler, struct request *request, enum uc_replay_message what,
-        const struct uc_token *token, size_t first, struct uc_replay_moved *moved_out)
+/* Append a token to a message. */
+static bool
+put_token(struct uc_message *message, const struct uc_token *token)
 {
-    size_t count = request->count - first;
     size_t token_bytes = uc_token_serialized_bytes(token);
-    struct uc_message *message = &scheduler->to_worker;
-    uint8_t *bytes;
+    uint8_t *bytes = malloc(token_bytes);
 
-    if (what == UC_REPLAY_GET) {
-        count = token->key_count;
-    }
-    uc_message_begin(message, what);
-    uc_message_put_u64(message, count);
-    uc_message_put(message, request->hash_ids + first, count * sizeof(request->hash_ids[0]));
-    bytes = malloc(token_bytes);
     if (bytes == NULL) {
-        return NULL;
+        return false;
     }
     uc_token_serialize(token, bytes);
     uc_message_put(message, bytes, token_bytes);
     free(bytes);
+    return true;
+}
 
-    if (uc_channel_send(scheduler->worker_fd, message) != UC_OK ||
+/* @return @p count ok flags, or NULL if the worker is gone */
+static const uint8_t *
+ask_worker(struct scheduler *scheduler, struct request *request, size_t count,
+        struct uc_replay_moved *moved_out)
+{
+    if (uc_channel_send(scheduler->worker_fd, &scheduler->to_worker) != UC_OK ||
             uc_channel_receive(scheduler->worker_fd, &scheduler->from_worker) != UC_OK) {
         request->outcome.worker_died = 1;
         return NULL;
@@ -85,6 +84,23 @@ move(struct scheduler *scheduler, struct request *request, enum uc_replay_messag
     memcpy(moved_out, uc_message_get(&scheduler->from_worker, sizeof(*moved_out)),
             sizeof(*moved_out));
     return uc_message_get(&scheduler->from_worker, count);
+}
+
+/* Let the worker move a window. @return one ok flag per key, or NULL if the worker is gone. */
+static const uint8_t *
+move(struct scheduler *scheduler, struct request *request, enum uc_replay_message what,
+        const struct uc_token *token, size_t first, struct uc_replay_moved *moved_out)
+{
+    size_t count = request->count - first;
+    struct uc_message *message = &scheduler->to_worker;
+
+    if (what == UC_REPLAY_GET) {
+        count = token->key_count;
+    }
+    uc_message_begin(message, what);
+    uc_message_put_u64(message, count);
+    uc_message_put(message, request->hash_ids + first, count * sizeof(request->hash_ids[0]));
+    return put_token(message, token) ? ask_worker(scheduler, request, count, moved_out) : NULL;
 }
 
 static size_t
@@ -98,8 +114,9 @@ count_zeros(const uint8_t *flags, size_t count)
     return zeros;
 }
 
-static void
-lookup_prefix(struct scheduler *scheduler, struct request *request)
+/* @return whether the lookup signals that blocks can be lifted; else the hits are set */
+static bool
+lookup_prefix_once(struct scheduler *scheduler, struct request *request)
 {
     uint64_t start_ns = uc_clock_now_ns();
     bool prefetch_needed = false;
@@ -110,10 +127,67 @@ lookup_prefix(struct scheduler *scheduler, struct request *request)
     uc_latency_add(&scheduler->latencies[UC_REPLAY_OP_lookup], uc_clock_now_ns() - start_ns);
     if (status != UC_OK) {
         note_failure(scheduler, request, "lookup", status);
-        return;
+        return false;
+    }
+    if (prefetch_needed) {
+        return true;
     }
 
     request->outcome.hits = (uint64_t)(index + 1);
+    return false;
+}
+
+/*
+ * Lift what the last lookup found below. A round that fails is no error: the next lookup answers without
+ * those blocks (R-7.27). @return whether to look up again
+ */
+static bool
+prefetch_window(struct scheduler *scheduler, struct request *request)
+{
+    uint64_t start_ns = uc_clock_now_ns();
+    struct uc_replay_moved moved = {0};
+    struct uc_token *token = NULL;
+    const uint8_t *ok = NULL;
+    enum uc_status status =
+            uc_scheduler_prepare_prefetch(scheduler->scheduler, request->id, &token);
+
+    request->outcome.prefetches++;
+    if (status != UC_OK) {
+        request->outcome.failed_prefetches++;
+        uc_log_debug("replay: node %zu: request %s: prepare prefetch: %s: %s",
+                scheduler->setup->node, request->id, uc_status_name(status), uc_last_error());
+        return true;
+    }
+
+    uc_message_begin(&scheduler->to_worker, UC_REPLAY_PREFETCH);
+    if (put_token(&scheduler->to_worker, token)) {
+        ok = ask_worker(scheduler, request, 1, &moved);
+    }
+    request->outcome.errors += moved.errors;
+    uc_token_destroy(token);
+    request->outcome.failed_prefetches += ok == NULL || !ok[0];
+
+    status = uc_scheduler_complete_prefetch(scheduler->scheduler, request->id, ok != NULL && ok[0]);
+    if (status != UC_OK) {
+        note_failure(scheduler, request, "complete prefetch", status);
+    }
+    uc_latency_add(&scheduler->latencies[UC_REPLAY_OP_prefetch], uc_clock_now_ns() - start_ns);
+    return request->outcome.worker_died == 0;
+}
+
+static void
+lookup_prefix(struct scheduler *scheduler, struct request *request)
+{
+    while (lookup_prefix_once(scheduler, request)) {
+        if (request->outcome.prefetches == PREFETCH_ROUNDS_MAX) {
+            (void)uc_error(UC_ERR_GENERAL, "still signals after %d rounds", PREFETCH_ROUNDS_MAX);
+            note_failure(scheduler, request, "lookup", UC_ERR_GENERAL);
+            return;
+        }
+        if (!prefetch_window(scheduler, request)) {
+            return;
+        }
+    }
 }
 
 /* Read the present prefix back. */
@@ -175,6 +249,7 @@ lookup_rest(struct scheduler *scheduler, struct request *request)
         note_failure(scheduler, request, "lookup of the rest", status);
         memset(request->present, 0, request->count);
     }
+    /* With a signal nothing is said of the rest: it is put above, and counts as written there. */
 }
 
 static void
@@ -236,9 +311,11 @@ serve_request(struct scheduler *scheduler)
     struct request request = {0};
     struct uc_request_context context;
     enum uc_status status = UC_ERR_OUT_OF_MEMORY;
+    uint64_t ttl_ms;
 
     (void)snprintf(request.id, sizeof(request.id), "%zu-%" PRIu64, scheduler->setup->node,
             uc_message_get_u64(&scheduler->in));
+    ttl_ms = uc_message_get_u64(&scheduler->in);
     request.count = (size_t)uc_message_get_u64(&scheduler->in);
     request.hash_ids = uc_message_get(&scheduler->in, request.count * sizeof(uint64_t));
     request.keys = calloc(request.count + 1, sizeof(request.keys[0]));
@@ -251,6 +328,10 @@ serve_request(struct scheduler *scheduler)
     }
 
     context = uc_request_context_init(request.id);
+    if (ttl_ms != 0) {
+        context.present |= UC_REQUEST_TTL;
+        context.ttl_ms = ttl_ms;
+    }
     status = uc_scheduler_on_new_request(scheduler->scheduler, &context);
     if (status != UC_OK) {
         goto out;
@@ -288,14 +369,47 @@ scheduler_open(struct scheduler *scheduler)
         status = uc_assembler_scheduler(scheduler->assembler, &scheduler->scheduler);
     }
     if (status != UC_OK) {
-        uc_log_error("replay: node %zu: scheduler: %s: %s", scheduler->setup->node,
-                uc_status_name(status), uc_last_error());
+        const char *where = scheduler->setup->where;
+
+        uc_log_error("replay: node %zu: scheduler: %s: %s%s%s", scheduler->setup->node,
+                uc_status_name(status), where == NULL ? "" : where, where == NULL ? "" : ": ",
+                uc_last_error());
         return status;
     }
 
     /* The worker says for itself what went wrong with it. */
     status = uc_channel_receive(scheduler->worker_fd, &scheduler->from_worker);
     return status == UC_OK ? (enum uc_status)uc_message_get_u64(&scheduler->from_worker) : status;
+}
+
+/* Tell the parent what both processes have transferred. */
+static enum uc_status
+send_tiers(struct scheduler *scheduler)
+{
+    struct uc_replay_tiers tiers = {.count = 0};
+    struct uc_dict *description = NULL;
+    enum uc_status status = uc_dict_create(&description);
+
+    if (status == UC_OK) {
+        status = uc_scheduler_describe(scheduler->scheduler, description);
+    }
+    if (status == UC_OK) {
+        uc_replay_tiers_read(description, &tiers);
+    }
+    uc_dict_destroy(description);
+
+    uc_message_begin(&scheduler->to_worker, UC_REPLAY_DESCRIBE);
+    status = uc_channel_send(scheduler->worker_fd, &scheduler->to_worker);
+    if (status == UC_OK) {
+        status = uc_channel_receive(scheduler->worker_fd, &scheduler->from_worker);
+    }
+    if (status != UC_OK) {
+        return status;
+    }
+    uc_replay_tiers_add(&tiers, uc_message_get(&scheduler->from_worker, sizeof(tiers)));
+    uc_message_begin(&scheduler->out, UC_REPLAY_TIERS);
+    uc_message_put(&scheduler->out, &tiers, sizeof(tiers));
+    return uc_channel_send(scheduler->parent_fd, &scheduler->out);
 }
 
 static void
@@ -330,7 +444,8 @@ uc_replay_scheduler_run(const struct uc_replay_setup *setup, int parent_fd, int 
             send_latencies(&scheduler);
             break;
         }
-        status = serve_request(&scheduler);
+        status = scheduler.in.type == UC_REPLAY_DESCRIBE ? send_tiers(&scheduler)
+                                                         : serve_request(&scheduler);
     }
 
     uc_assembler_destroy(scheduler.assembler);

@@ -88,6 +88,9 @@ uc_replay_servers_open(struct uc_replay_servers *servers, const struct uc_replay
     if (status == UC_OK) {
         status = options->spawn_server ? spawn_servers(servers) : split_servers(servers);
     }
+    if (status == UC_OK && !options->spawn_server && options->server == NULL) {
+        return UC_OK; /* a topology that does without */
+    }
     if (status == UC_OK) {
         status = uc_server_list_read(servers->config, "servers", &servers->list);
     }

@@ -30,7 +30,7 @@ struct uc_replay_servers {
 };
 
 /**
- * Start the servers or read their addresses, and ask for their counters.
+ * Start the servers or read their addresses, and ask for their counters. There may be none.
  *
  * @param[in] options  borrowed until close
  */

@@ -13,6 +13,7 @@
 #include "tools/bench/block_content.h"
 #include "tools/bench/channel.h"
 #include "tools/bench/replay_node.h"
+#include "tools/bench/replay_tiers.h"
 
 enum {
     /* A window is moved in jobs of at most this many keys or bytes, whichever is less. */
@@ -223,6 +224,79 @@ move_window(struct worker *worker, bool put, int scheduler_fd)
     return uc_channel_send(scheduler_fd, &worker->out);
 }
 
+/* One round: from the tier below into the one above. */
+static enum uc_status
+prefetch(struct worker *worker, int scheduler_fd)
+{
+    size_t token_bytes = worker->in.length - worker->in.cursor;
+    const uint8_t *bytes = uc_message_get(&worker->in, token_bytes);
+    struct uc_io_result result = {0};
+    struct uc_replay_moved moved = {0};
+    uint64_t job_id = worker->next_job_id++;
+    struct uc_token *token = NULL;
+    size_t result_count = 0;
+    uint8_t ok = 0;
+    uint64_t start_ns;
+    enum uc_status status = uc_token_deserialize(bytes, token_bytes, &token);
+
+    if (status != UC_OK) {
+        return status;
+    }
+
+    start_ns = uc_clock_now_ns();
+    status = uc_worker_submit_prefetch(worker->worker, job_id, token);
+    if (status == UC_OK) {
+        status = uc_worker_wait(worker->worker, &job_id, 1, -1, &result, 1, &result_count);
+    }
+    moved.elapsed_ns = uc_clock_now_ns() - start_ns;
+    if (status != UC_OK || result_count != 1) {
+        uc_log_warn("replay: node %zu: prefetch: %s: %s", worker->setup->node,
+                uc_status_name(status), uc_last_error());
+        moved.errors++;
+    } else {
+        ok = result.success;
+        uc_io_results_release(&result, 1);
+    }
+    uc_token_destroy(token);
+
+    uc_message_begin(&worker->out, UC_REPLAY_MOVED);
+    uc_message_put(&worker->out, &moved, sizeof(moved));
+    uc_message_put(&worker->out, &ok, 1);
+    return uc_channel_send(scheduler_fd, &worker->out);
+}
+
+static enum uc_status
+describe(struct worker *worker, int scheduler_fd)
+{
+    struct uc_replay_tiers tiers = {.count = 0};
+    struct uc_dict *description = NULL;
+    enum uc_status status = uc_dict_create(&description);
+
+    if (status == UC_OK) {
+        status = uc_worker_describe(worker->worker, description);
+    }
+    if (status == UC_OK) {
+        uc_replay_tiers_read(description, &tiers);
+    }
+    uc_dict_destroy(description);
+    uc_message_begin(&worker->out, UC_REPLAY_TIERS);
+    uc_message_put(&worker->out, &tiers, sizeof(tiers));
+    return uc_channel_send(scheduler_fd, &worker->out);
+}
+
+static enum uc_status
+serve(struct worker *worker, int scheduler_fd)
+{
+    switch (worker->in.type) {
+    case UC_REPLAY_PREFETCH:
+        return prefetch(worker, scheduler_fd);
+    case UC_REPLAY_DESCRIBE:
+        return describe(worker, scheduler_fd);
+    default:
+        return move_window(worker, worker->in.type == UC_REPLAY_PUT, scheduler_fd);
+    }
+}
+
 int
 uc_replay_worker_run(const struct uc_replay_setup *setup, int scheduler_fd)
 {
@@ -230,7 +304,8 @@ uc_replay_worker_run(const struct uc_replay_setup *setup, int scheduler_fd)
     enum uc_status status = worker_open(&worker);
 
     if (status != UC_OK) {
-        uc_log_error("replay: node %zu: worker: %s: %s", setup->node, uc_status_name(status),
+        uc_log_error("replay: node %zu: worker: %s: %s%s%s", setup->node, uc_status_name(status),
+                setup->where == NULL ? "" : setup->where, setup->where == NULL ? "" : ": ",
                 uc_last_error());
     }
     uc_message_begin(&worker.out, UC_REPLAY_READY);
@@ -241,7 +316,7 @@ uc_replay_worker_run(const struct uc_replay_setup *setup, int scheduler_fd)
 
     while (status == UC_OK && uc_channel_receive(scheduler_fd, &worker.in) == UC_OK &&
             worker.in.type != UC_REPLAY_FINISH) {
-        status = move_window(&worker, worker.in.type == UC_REPLAY_PUT, scheduler_fd);
+        status = serve(&worker, scheduler_fd);
     }
 
     worker_close(&worker);
