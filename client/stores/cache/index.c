@@ -1,34 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "client/stores/cache/index.h"
-
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/stores/cache/payload.h"
+#include "client/stores/cache/index_internal.h"
 #include "client/stores/cache/slots.h"
-#include "core/base/mutex.h"
-
-/* Of one slot. */
-struct holder {
-    struct uc_block_id id; /* the last block that was admitted here */
-    uint32_t pins;
-    uint32_t refs;    /* reservations and readmissions */
-    bool is_mirrored; /* CacheBuffer counts a transfer of ours; the slot is in the busy list */
-};
-
-struct uc_cache_index {
-    struct uc_mutex lock;
-    struct uc_cache_segment *segment;
-    struct uc_cache_buffer *buffer;
-    struct holder *holders; /* per slot */
-    uint32_t *busy;         /* slots; room for all */
-    size_t busy_count;
-    uint32_t damage_seen;
-    uc_cache_sink_fn sink;
-    void *sink_context;
-    char domain[UC_CACHE_DOMAIN_MAX + 1];
-};
 
 enum uc_status
 uc_cache_index_create(const struct uc_cache_store_config *config, struct uc_cache_index **index_out)
@@ -135,8 +111,8 @@ withdraw_damaged(struct uc_cache_index *index)
 }
 
 /* Every operation starts with this. */
-static void
-enter(struct uc_cache_index *index) UC_ACQUIRES(index->lock)
+void
+uc_cache_index_enter(struct uc_cache_index *index)
 {
     uc_mutex_lock(&index->lock);
     end_mirrored(index);
@@ -210,7 +186,7 @@ void
 uc_cache_index_lookup(struct uc_cache_index *index, const struct uc_block_id *ids, size_t count,
         uint8_t *hits_out)
 {
-    enter(index);
+    uc_cache_index_enter(index);
     uc_cache_buffer_lookup(index->buffer, ids, count, hits_out);
     uc_mutex_unlock(&index->lock);
 }
@@ -219,7 +195,7 @@ void
 uc_cache_index_touch(struct uc_cache_index *index, const struct uc_block_id *ids, size_t count,
         const struct uc_request_context *context)
 {
-    enter(index);
+    uc_cache_index_enter(index);
     uc_cache_buffer_touch(index->buffer, ids, count, context);
     uc_mutex_unlock(&index->lock);
 }
@@ -251,7 +227,7 @@ uc_cache_index_pin(struct uc_cache_index *index, const struct uc_block_id *ids, 
         goto out_free_slots;
     }
 
-    enter(index);
+    uc_cache_index_enter(index);
     status = uc_cache_buffer_pin(index->buffer, ids, count, slots);
     for (size_t idx = 0; status == UC_OK && idx < count; idx++) {
         hold(index, &slots[idx]);
@@ -270,8 +246,9 @@ out_free_slots:
     return status;
 }
 
-static void
-unpin_key(struct uc_cache_index *index, const struct uc_block_id *id, struct uc_cache_place place)
+void
+uc_cache_index_unpin_key(
+        struct uc_cache_index *index, const struct uc_block_id *id, struct uc_cache_place place)
 {
     struct uc_cache_info info = uc_cache_buffer_peek(index->buffer, id);
     struct holder *holder;
@@ -296,9 +273,10 @@ uc_cache_index_unpin(struct uc_cache_index *index, const struct uc_token *token)
         return;
     }
 
-    enter(index);
+    uc_cache_index_enter(index);
     for (size_t idx = 0; idx < token->key_count; idx++) {
-        unpin_key(index, &token->keys[idx], uc_cache_payload_key(token->payload, idx));
+        uc_cache_index_unpin_key(
+                index, &token->keys[idx], uc_cache_payload_key(token->payload, idx));
     }
     uc_mutex_unlock(&index->lock);
 }
@@ -334,7 +312,7 @@ uc_cache_index_alloc(struct uc_cache_index *index, const struct uc_block_id *ids
         goto out_free_slots;
     }
 
-    enter(index);
+    uc_cache_index_enter(index);
     /* Nothing is demoted: with write-through it is below already, else it was not meant to be. */
     status = uc_cache_buffer_reserve(index->buffer, ids, count, context, NULL, slots, NULL, NULL);
     for (size_t idx = 0; status == UC_OK && idx < count; idx++) {
@@ -353,17 +331,17 @@ out_free_slots:
     return status;
 }
 
-static bool
-is_whole(const struct uc_cache_index *index, uint32_t slot, uint64_t generation)
+bool
+uc_cache_index_is_whole(const struct uc_cache_index *index, uint32_t slot, uint64_t generation)
 {
     return uc_cache_slot_is_complete(index->segment, slot, generation) &&
            atomic_load_explicit(&index->segment->slots[slot].damaged_generation,
                    memory_order_acquire) != generation;
 }
 
-static enum uc_status
-commit_key(struct uc_cache_index *index, const struct uc_block_id *id, struct uc_cache_place place,
-        bool success)
+enum uc_status
+uc_cache_index_commit_key(struct uc_cache_index *index, const struct uc_block_id *id,
+        struct uc_cache_place place, bool success)
 {
     struct uc_cache_info info = uc_cache_buffer_peek(index->buffer, id);
     struct holder *holder;
@@ -384,7 +362,7 @@ commit_key(struct uc_cache_index *index, const struct uc_block_id *id, struct uc
     /* A hole counts as a write that never ends: CacheBuffer drops the block then. */
     if (info.state == UC_CACHE_PENDING && holder->refs == 0 && !holder->is_mirrored) {
         has_hole =
-                !is_whole(index, info.slot, info.generation) &&
+                !uc_cache_index_is_whole(index, info.slot, info.generation) &&
                 uc_cache_buffer_transfer_begin(index->buffer, info.slot, info.generation) == UC_OK;
     }
     status = uc_cache_buffer_commit(index->buffer, id, 1, success, NULL);
@@ -415,7 +393,7 @@ offer(struct uc_cache_index *index, const struct uc_block_id *id)
     block.generation = slot.generation;
     block.deadline_ms = uc_cache_buffer_peek(index->buffer, id).deadline_ms;
     if (!index->sink(index->sink_context, &block)) {
-        unpin_key(index, id,
+        uc_cache_index_unpin_key(index, id,
                 (struct uc_cache_place){.slot = slot.slot, .generation = slot.generation});
     }
 }
@@ -431,13 +409,13 @@ uc_cache_index_commit(struct uc_cache_index *index, const struct uc_token *token
                 "cache store: commit of a token that is not of this scheduler's life");
     }
 
-    enter(index);
+    uc_cache_index_enter(index);
     for (size_t idx = 0; idx < token->key_count; idx++) {
         struct uc_cache_place place = uc_cache_payload_key(token->payload, idx);
         bool was_pending =
                 index->sink != NULL &&
                 uc_cache_buffer_peek(index->buffer, &token->keys[idx]).state == UC_CACHE_PENDING;
-        enum uc_status key_status = commit_key(
+        enum uc_status key_status = uc_cache_index_commit_key(
                 index, &token->keys[idx], place, mask == NULL ? success : mask[idx] != 0);
 
         if (was_pending && key_status == UC_OK) {
@@ -453,70 +431,12 @@ uc_cache_index_commit(struct uc_cache_index *index, const struct uc_token *token
     return status;
 }
 
-size_t
-uc_cache_index_writable(struct uc_cache_index *index, const struct uc_block_id *ids, size_t count,
-        struct uc_block_id *ids_out)
-{
-    size_t writable = 0;
-
-    enter(index);
-    for (size_t idx = 0; idx < count; idx++) {
-        enum uc_cache_state state;
-        uint8_t hit;
-
-        uc_cache_buffer_lookup(index->buffer, &ids[idx], 1, &hit); /* removes what expired */
-        state = uc_cache_buffer_peek(index->buffer, &ids[idx]).state;
-        if (state == UC_CACHE_ABSENT || state == UC_CACHE_PENDING) {
-            ids_out[writable++] = ids[idx];
-        }
-    }
-    uc_mutex_unlock(&index->lock);
-    return writable;
-}
-
-size_t
-uc_cache_index_commit_whole(
-        struct uc_cache_index *index, const struct uc_token *token, bool success)
-{
-    size_t committed = 0;
-
-    enter(index);
-    for (size_t idx = 0; idx < token->key_count; idx++) {
-        struct uc_cache_place place = uc_cache_payload_key(token->payload, idx);
-        bool whole = success && is_whole(index, place.slot, place.generation);
-
-        if (commit_key(index, &token->keys[idx], place, whole) == UC_OK && whole) {
-            committed++;
-        }
-    }
-    uc_mutex_unlock(&index->lock);
-    return committed;
-}
-
-void
-uc_cache_index_set_sink(struct uc_cache_index *index, uc_cache_sink_fn sink, void *context)
-{
-    enter(index);
-    index->sink = sink;
-    index->sink_context = context;
-    uc_mutex_unlock(&index->lock);
-}
-
-void
-uc_cache_index_unpin_block(struct uc_cache_index *index, const struct uc_cache_committed *block)
-{
-    enter(index);
-    unpin_key(index, &block->id,
-            (struct uc_cache_place){.slot = block->slot, .generation = block->generation});
-    uc_mutex_unlock(&index->lock);
-}
-
 struct uc_cache_stats
 uc_cache_index_stats(struct uc_cache_index *index)
 {
     struct uc_cache_stats stats;
 
-    enter(index);
+    uc_cache_index_enter(index);
     stats = uc_cache_buffer_stats(index->buffer);
     uc_mutex_unlock(&index->lock);
     return stats;

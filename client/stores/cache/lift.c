@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "client/stores/cache/lift.h"
-
-#include <inttypes.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -11,9 +7,9 @@
 #include <ucm/clock.h>
 #include <ucm/log.h>
 
+#include "client/stores/cache/lift_internal.h"
 #include "client/stores/cache/plan.h"
 #include "client/stores/cache/slots.h"
-#include "core/base/mutex.h"
 
 #define FIRST_REGION (1u << 31) /* ours with the tier below */
 
@@ -24,47 +20,8 @@ enum {
     BLOCKS_MAX = 1 << 20
 };
 
-/* Blocks on their way between slots and the tier below. */
-struct move {
-    struct uc_list node;
-    uint64_t job_id; /* of a plan */
-    uint64_t lower_job_id;
-    struct uc_cache_attachment *attachment; /* NULL: delegated, or the segment is gone */
-    struct uc_cache_task *task;             /* of write-through; NULL = a plan */
-    uint32_t task_state;                    /* our word in it */
-    struct uc_token *lower;                 /* NULL: the tier below is plain */
-    bool is_delegated;
-    size_t count;
-    struct uc_block_id *ids;
-    struct uc_cache_place *places;
-    uint8_t *is_counted;
-    uint8_t *blocks; /* bitmap of what arrived */
-};
-
-struct uc_cache_lift {
-    struct uc_mutex lock;
-    pthread_cond_t wake;
-    struct uc_list pending; /* of submit */
-    bool is_stopping;
-    bool is_running;
-    pthread_t thread;
-    struct uc_cache_plane *plane;
-    struct uc_completion_queue *events;
-    uint64_t timeout_ms;
-    bool write_through;
-    /* The thread's own. */
-    struct uc_store *lower;
-    const struct uc_token_addressed_ops *lower_tokens;
-    const struct uc_prefetchable_ops *lower_facet;
-    struct uc_list active;
-    uint64_t last_job_id;
-    struct uc_cache_attachment *registered; /* its bytes are a region of the lower tier */
-    uint32_t region_idx;
-    uint32_t next_region;
-};
-
-static struct move *
-create_move(size_t count)
+struct move *
+uc_cache_lift_create_move(size_t count)
 {
     struct move *move = calloc(1, sizeof(*move));
 
@@ -92,8 +49,8 @@ err_no_memory:
     return NULL;
 }
 
-static void
-destroy_move(struct uc_cache_lift *lift, struct move *move)
+void
+uc_cache_lift_destroy_move(struct uc_cache_lift *lift, struct move *move)
 {
     uc_cache_plane_let_go(lift->plane, move->attachment);
     uc_token_destroy(move->lower);
@@ -131,17 +88,6 @@ end_slots(const struct move *move)
     }
 }
 
-/* Unless the owner gave the task up in the meantime. */
-static void
-end_task(struct uc_cache_task *task, uint32_t state, uint8_t good)
-{
-    uint32_t done = UC_CACHE_TASK_STATE(
-            UC_CACHE_TASK_DONE, UC_CACHE_TASK_ROW(state), good, UC_CACHE_TASK_SEQUENCE(state));
-
-    (void)atomic_compare_exchange_strong_explicit(
-            &task->state, &state, done, memory_order_release, memory_order_relaxed);
-}
-
 /* The lower tier has let go of the slots, or never had them. */
 static void
 end_move(struct uc_cache_lift *lift, struct move *move, enum uc_status code)
@@ -153,11 +99,11 @@ end_move(struct uc_cache_lift *lift, struct move *move, enum uc_status code)
         }
     }
     if (move->task != NULL) {
-        end_task(move->task, move->task_state, move->blocks[0]);
+        uc_cache_lift_end_task(move->task, move->task_state, move->blocks[0]);
     } else {
         uc_completion_queue_finish(lift->events, move->job_id, code, move->blocks);
     }
-    destroy_move(lift, move);
+    uc_cache_lift_destroy_move(lift, move);
 }
 
 /* ---- the start ---- */
@@ -191,8 +137,8 @@ register_segment(struct uc_cache_lift *lift, struct uc_cache_attachment *attachm
     return status;
 }
 
-static void
-count_in(struct move *move)
+void
+uc_cache_lift_count_in(struct move *move)
 {
     for (size_t idx = 0; idx < move->count; idx++) {
         move->is_counted[idx] =
@@ -257,8 +203,8 @@ out_free:
     return status;
 }
 
-static void
-start_move(struct uc_cache_lift *lift, struct move *move)
+void
+uc_cache_lift_start_move(struct uc_cache_lift *lift, struct move *move)
 {
     enum uc_status status = UC_OK;
 
@@ -326,82 +272,6 @@ poll_lower(struct uc_cache_lift *lift)
     } while (uc_store_get_finished(lift->lower, results, RESULTS, &count) == UC_OK && count > 0);
 }
 
-/* ---- tasks of write-through ---- */
-
-/* Everything in a task lies in memory of others: it is copied, then checked. */
-static struct move *
-move_of_task(const struct uc_cache_lift *lift, struct uc_cache_attachment *attachment,
-        struct uc_cache_task *task)
-{
-    uint32_t count = task->count;
-    uint32_t token_bytes = task->token_bytes;
-    struct move *move;
-
-    if (count == 0 || count > UC_CACHE_TASK_BLOCKS || token_bytes > UC_CACHE_TASK_TOKEN_BYTES ||
-            (token_bytes == 0) != (lift->lower_tokens == NULL)) {
-        return NULL;
-    }
-    move = create_move(count);
-    if (move == NULL) {
-        return NULL;
-    }
-    move->task = task;
-    for (uint32_t idx = 0; idx < count; idx++) {
-        move->ids[idx] = task->ids[idx];
-        move->places[idx].slot = task->slots[idx];
-        move->places[idx].generation = task->generations[idx];
-        if (move->places[idx].slot >= attachment->segment->slot_count) {
-            goto err_destroy;
-        }
-    }
-    if (token_bytes > 0 && (uc_token_deserialize(task->token, token_bytes, &move->lower) != UC_OK ||
-                                   move->lower->key_count != count)) {
-        goto err_destroy;
-    }
-    return move;
-
-err_destroy:
-    uc_token_destroy(move->lower);
-    move->lower = NULL;
-    free(move->ids);
-    free(move->places);
-    free(move->is_counted);
-    free(move->blocks);
-    free(move);
-    return NULL;
-}
-
-static void
-take_tasks(struct uc_cache_lift *lift)
-{
-    struct uc_cache_attachment *attachment = uc_cache_plane_current(lift->plane);
-
-    for (size_t idx = 0; attachment != NULL && idx < UC_CACHE_TASKS; idx++) {
-        struct uc_cache_task *task = &attachment->segment->tasks[idx];
-        uint32_t queued = atomic_load_explicit(&task->state, memory_order_relaxed);
-        uint32_t taken = UC_CACHE_TASK_STATE(
-                UC_CACHE_TASK_TAKEN, attachment->segment->row, 0, UC_CACHE_TASK_SEQUENCE(queued));
-        struct move *move;
-
-        if (UC_CACHE_TASK_KIND(queued) != UC_CACHE_TASK_QUEUED ||
-                !atomic_compare_exchange_strong_explicit(
-                        &task->state, &queued, taken, memory_order_acquire, memory_order_relaxed)) {
-            continue;
-        }
-        move = move_of_task(lift, attachment, task);
-        if (move == NULL) {
-            end_task(task, taken, 0);
-            continue;
-        }
-        move->task_state = taken;
-        uc_cache_plane_hold(lift->plane, attachment);
-        move->attachment = attachment;
-        count_in(move);
-        start_move(lift, move);
-    }
-    uc_cache_plane_let_go(lift->plane, attachment);
-}
-
 /* ---- thread ---- */
 
 static void
@@ -435,13 +305,13 @@ lift_main(void *argument)
             struct move *move = uc_list_entry(uc_list_take(&lift->pending), struct move, node);
 
             uc_mutex_unlock(&lift->lock);
-            start_move(lift, move);
+            uc_cache_lift_start_move(lift, move);
             uc_mutex_lock(&lift->lock);
             continue;
         }
         uc_mutex_unlock(&lift->lock);
         if (lift->write_through && !is_stopping) {
-            take_tasks(lift);
+            uc_cache_lift_take_tasks(lift);
         }
         if (!uc_list_is_empty(&lift->active)) {
             poll_lower(lift);
@@ -574,7 +444,7 @@ uc_cache_lift_submit(struct uc_cache_lift *lift, uint64_t job_id, const struct u
     if (status != UC_OK) {
         return status;
     }
-    move = create_move(token->key_count);
+    move = uc_cache_lift_create_move(token->key_count);
     if (move == NULL) {
         return UC_ERR_OUT_OF_MEMORY;
     }
@@ -589,12 +459,12 @@ uc_cache_lift_submit(struct uc_cache_lift *lift, uint64_t job_id, const struct u
         status = uc_completion_queue_begin(lift->events, job_id, token->key_count);
     }
     if (status != UC_OK) {
-        destroy_move(lift, move);
+        uc_cache_lift_destroy_move(lift, move);
         return status;
     }
 
     if (move->attachment != NULL) {
-        count_in(move); /* from acceptance on */
+        uc_cache_lift_count_in(move); /* from acceptance on */
     }
     uc_mutex_lock(&lift->lock);
     uc_list_add(&lift->pending, &move->node);

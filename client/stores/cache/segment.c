@@ -290,10 +290,15 @@ check_header(struct uc_cache_segment *segment, uint64_t block_bytes)
     return UC_OK;
 }
 
+/* Strike out what a dead process left: transfers, and locks that it died with. */
 static void
 clear_row(const struct uc_cache_segment *segment, uint32_t row)
 {
     for (uint64_t slot = 0; slot < segment->slot_count; slot++) {
+        uint32_t holder = row + 1;
+
+        (void)atomic_compare_exchange_strong_explicit(
+                &segment->slots[slot].lock, &holder, 0, memory_order_acq_rel, memory_order_relaxed);
         atomic_store_explicit(
                 uc_cache_segment_count(segment, row, (uint32_t)slot), 0, memory_order_release);
     }

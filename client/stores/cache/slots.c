@@ -210,14 +210,14 @@ lock_ranges(const struct uc_cache_segment *segment, struct uc_cache_seg_slot *sh
                     &shared->lock, &holder, mine, memory_order_acquire, memory_order_relaxed)) {
             return;
         }
-        if (spins % LOCK_SPINS != 0 || holder == 0 || holder == mine) {
+        if (spins % LOCK_SPINS != 0) {
             continue;
         }
-        if (holder > UC_CACHE_ROWS || !uc_cache_segment_row_alive(segment, holder - 1)) {
-            if (atomic_compare_exchange_strong_explicit(
+        if (holder != 0 && holder != mine &&
+                (holder > UC_CACHE_ROWS || !uc_cache_segment_row_alive(segment, holder - 1)) &&
+                atomic_compare_exchange_strong_explicit(
                         &shared->lock, &holder, mine, memory_order_acquire, memory_order_relaxed)) {
-                return;
-            }
+            return;
         }
         (void)sched_yield();
     }

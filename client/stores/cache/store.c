@@ -1,38 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "client/stores/cache/store.h"
-
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/stores/cache/below.h"
-#include "client/stores/cache/config.h"
-#include "client/stores/cache/index.h"
-#include "client/stores/cache/lift.h"
-#include "client/stores/cache/plane.h"
-#include "client/stores/cache/through.h"
+#include "client/stores/cache/store_internal.h"
 
 enum {
     JOBS_MAX = 65536 /* accepted and not consumed */
 };
-
-struct cache_store {
-    struct uc_store base;
-    struct uc_completion_queue *events;
-    struct uc_cache_index *index;     /* NULL in a worker process */
-    struct uc_cache_plane *plane;     /* NULL in a scheduler process */
-    struct uc_cache_below *below;     /* NULL without lower tier, or where there is no index */
-    struct uc_cache_through *through; /* NULL without write-through, or where there is no index */
-    struct uc_cache_lift *lift;       /* NULL without lower tier, or where there is no plane */
-    struct uc_cache_store_config config;
-    bool is_set_up;
-};
-
-static struct cache_store *
-self_of(struct uc_store *store)
-{
-    return (struct cache_store *)(void *)store; /* first member */
-}
 
 static enum uc_status
 cache_setup(struct uc_store *store, const struct uc_dict *config)
@@ -66,8 +41,8 @@ cache_setup(struct uc_store *store, const struct uc_dict *config)
     return status;
 }
 
-static enum uc_status
-need_index(const struct cache_store *self)
+enum uc_status
+uc_cache_store_need_index(const struct cache_store *self)
 {
     if (self->index == NULL) {
         return uc_error(UC_ERR_UNSUPPORTED,
@@ -77,8 +52,8 @@ need_index(const struct cache_store *self)
     return UC_OK;
 }
 
-static enum uc_status
-need_plane(const struct cache_store *self)
+enum uc_status
+uc_cache_store_need_plane(const struct cache_store *self)
 {
     if (self->plane == NULL) {
         return uc_error(UC_ERR_UNSUPPORTED,
@@ -92,7 +67,7 @@ static enum uc_status
 cache_lookup(struct uc_store *store, const struct uc_block_id *ids, size_t count, uint8_t *hits_out)
 {
     struct cache_store *self = self_of(store);
-    enum uc_status status = need_index(self);
+    enum uc_status status = uc_cache_store_need_index(self);
 
     if (status == UC_OK) {
         uc_cache_index_lookup(self->index, ids, count, hits_out);
@@ -151,7 +126,7 @@ cache_register_memory(struct uc_store *store, uint32_t region_idx, void *address
         uint64_t length_bytes, enum uc_memory_kind kind)
 {
     struct cache_store *self = self_of(store);
-    enum uc_status status = need_plane(self);
+    enum uc_status status = uc_cache_store_need_plane(self);
 
     return status != UC_OK
                    ? status
@@ -162,7 +137,7 @@ static enum uc_status
 cache_deregister_memory(struct uc_store *store, uint32_t region_idx)
 {
     struct cache_store *self = self_of(store);
-    enum uc_status status = need_plane(self);
+    enum uc_status status = uc_cache_store_need_plane(self);
 
     return status != UC_OK ? status : uc_cache_plane_deregister(self->plane, region_idx);
 }
@@ -174,7 +149,7 @@ cache_pin(struct uc_store *store, const struct uc_block_id *ids, size_t count,
         struct uc_token **token_out)
 {
     struct cache_store *self = self_of(store);
-    enum uc_status status = need_index(self);
+    enum uc_status status = uc_cache_store_need_index(self);
 
     return status != UC_OK ? status : uc_cache_index_pin(self->index, ids, count, token_out);
 }
@@ -194,7 +169,7 @@ cache_alloc(struct uc_store *store, const struct uc_block_id *ids, size_t count,
         const struct uc_request_context *context, struct uc_token **token_out)
 {
     struct cache_store *self = self_of(store);
-    enum uc_status status = need_index(self);
+    enum uc_status status = uc_cache_store_need_index(self);
 
     return status != UC_OK ? status
                            : uc_cache_index_alloc(self->index, ids, count, context, token_out);
@@ -205,7 +180,7 @@ cache_commit(
         struct uc_store *store, const struct uc_token *token, const uint8_t *mask, bool success)
 {
     struct cache_store *self = self_of(store);
-    enum uc_status status = need_index(self);
+    enum uc_status status = uc_cache_store_need_index(self);
 
     return status != UC_OK ? status : uc_cache_index_commit(self->index, token, mask, success);
 }
@@ -215,7 +190,7 @@ cache_token_load(struct uc_store *store, uint64_t job_id, const struct uc_job_de
         const struct uc_token *token, size_t first_key)
 {
     struct cache_store *self = self_of(store);
-    enum uc_status status = need_plane(self);
+    enum uc_status status = uc_cache_store_need_plane(self);
 
     return status != UC_OK
                    ? status
@@ -227,7 +202,7 @@ cache_token_dump(struct uc_store *store, uint64_t job_id, const struct uc_job_de
         const struct uc_token *token, size_t first_key)
 {
     struct cache_store *self = self_of(store);
-    enum uc_status status = need_plane(self);
+    enum uc_status status = uc_cache_store_need_plane(self);
 
     return status != UC_OK
                    ? status
@@ -251,137 +226,10 @@ as_token_addressed(struct uc_store *store)
     return &token_ops;
 }
 
-/* ---- tier above another ---- */
-
-static enum uc_status
-ask(struct uc_store *store, enum uc_prefetch_lookup kind, const char *request_id,
-        const struct uc_block_id *ids, size_t count, uint8_t *hits, bool *prefetch_needed_out)
-{
-    struct cache_store *self = self_of(store);
-    enum uc_status status = need_index(self);
-
-    return status != UC_OK ? status
-                           : uc_cache_below_lookup(self->below, kind, request_id, ids, count, hits,
-                                     prefetch_needed_out);
-}
-
-static enum uc_status
-prefetch_lookup(struct uc_store *store, const char *request_id, const struct uc_block_id *ids,
-        size_t count, uint8_t *hits_out, bool *prefetch_needed_out)
-{
-    uint8_t *hits = calloc(count + 1, 1);
-    bool needed = false;
-    enum uc_status status;
-
-    if (hits == NULL) {
-        return uc_error(
-                UC_ERR_OUT_OF_MEMORY, "cache store: no memory to look up %zu blocks", count);
-    }
-    status = ask(store, UC_PREFETCH_LOOKUP, request_id, ids, count, hits, &needed);
-    if (status == UC_OK) {
-        *prefetch_needed_out = needed;
-    }
-    if (status == UC_OK && !needed && count > 0) {
-        memcpy(hits_out, hits, count);
-    }
-    free(hits);
-    return status;
-}
-
-static enum uc_status
-prefetch_index(struct uc_store *store, enum uc_prefetch_lookup kind, const char *request_id,
-        const struct uc_block_id *ids, size_t count, int64_t *index_out, bool *prefetch_needed_out)
-{
-    uint8_t *hits = calloc(count + 1, 1);
-    bool needed = false;
-    enum uc_status status;
-
-    if (hits == NULL) {
-        return uc_error(
-                UC_ERR_OUT_OF_MEMORY, "cache store: no memory to look up %zu blocks", count);
-    }
-    status = ask(store, kind, request_id, ids, count, hits, &needed);
-    if (status == UC_OK) {
-        *prefetch_needed_out = needed;
-    }
-    if (status == UC_OK && !needed) {
-        *index_out = kind == UC_PREFETCH_ON_PREFIX ? uc_prefetch_last_of_prefix(hits, count)
-                                                   : uc_prefetch_last_of_any(hits, count);
-    }
-    free(hits);
-    return status;
-}
-
-static enum uc_status
-prefetch_lookup_on_prefix(struct uc_store *store, const char *request_id,
-        const struct uc_block_id *ids, size_t count, int64_t *index_out, bool *prefetch_needed_out)
-{
-    return prefetch_index(
-            store, UC_PREFETCH_ON_PREFIX, request_id, ids, count, index_out, prefetch_needed_out);
-}
-
-static enum uc_status
-prefetch_lookup_on_reverse(struct uc_store *store, const char *request_id,
-        const struct uc_block_id *ids, size_t count, int64_t *index_out, bool *prefetch_needed_out)
-{
-    return prefetch_index(
-            store, UC_PREFETCH_ON_REVERSE, request_id, ids, count, index_out, prefetch_needed_out);
-}
-
-static enum uc_status
-prefetch_prepare(struct uc_store *store, const char *request_id,
-        const struct uc_request_context *context, struct uc_token **plan_out)
-{
-    struct cache_store *self = self_of(store);
-    enum uc_status status = need_index(self);
-
-    return status != UC_OK ? status
-                           : uc_cache_below_prepare(self->below, request_id, context, plan_out);
-}
-
-static enum uc_status
-prefetch_submit(struct uc_store *store, uint64_t job_id, const struct uc_token *plan)
-{
-    struct cache_store *self = self_of(store);
-    enum uc_status status = need_plane(self);
-
-    return status != UC_OK ? status : uc_cache_lift_submit(self->lift, job_id, plan);
-}
-
-static enum uc_status
-prefetch_complete(struct uc_store *store, const struct uc_token *plan, bool success)
-{
-    struct cache_store *self = self_of(store);
-    enum uc_status status = need_index(self);
-
-    return status != UC_OK ? status : uc_cache_below_complete(self->below, plan, success);
-}
-
-static void
-prefetch_forget(struct uc_store *store, const char *request_id)
-{
-    struct cache_store *self = self_of(store);
-
-    if (self->below != NULL) {
-        uc_cache_below_forget(self->below, request_id);
-    }
-}
-
-static const struct uc_prefetchable_ops prefetch_ops = {
-        .struct_size = sizeof(prefetch_ops),
-        .lookup = prefetch_lookup,
-        .lookup_on_prefix = prefetch_lookup_on_prefix,
-        .lookup_on_reverse = prefetch_lookup_on_reverse,
-        .prepare_prefetch = prefetch_prepare,
-        .prefetch = prefetch_submit,
-        .complete_prefetch = prefetch_complete,
-        .forget = prefetch_forget,
-};
-
 static const struct uc_prefetchable_ops *
 as_prefetchable(struct uc_store *store)
 {
-    return self_of(store)->config.lower != NULL ? &prefetch_ops : NULL;
+    return self_of(store)->config.lower != NULL ? &uc_cache_store_prefetch_ops : NULL;
 }
 
 /* ---- description ---- */
