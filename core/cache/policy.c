@@ -174,7 +174,10 @@ counter(const _Atomic int64_t *count)
 size_t
 uc_policy_free_count(const struct uc_policy *policy)
 {
-    return policy->capacity - policy->occupied - counter(&policy->draining);
+    size_t taken = policy->occupied + counter(&policy->draining);
+
+    /* A drained slot may be taken again a moment before its return is counted. */
+    return taken < policy->capacity ? policy->capacity - taken : 0;
 }
 
 size_t

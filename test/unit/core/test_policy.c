@@ -341,6 +341,23 @@ START_TEST(draining_slot_is_free_after_its_last_transfer)
 }
 END_TEST
 
+/* a data thread counts the slot as returned a moment after the control thread can have it. */
+START_TEST(slot_taken_before_its_return_is_counted_is_not_free)
+{
+    uint32_t slots[3] = {acquire(), acquire(), acquire()};
+
+    ck_assert_int_eq(begin(slots[0]), UC_OK);
+    ck_assert_int_eq(uc_policy_abort_slot(policy, slots[0]), UC_OK);
+    (void)atomic_fetch_add(&policy->draining, 1); /* as if the thread stopped before it counts */
+    uc_policy_transfer_end(policy, slots[0]);
+    ck_assert_uint_eq(uc_policy_free_count(policy), 0);
+    ck_assert_uint_eq(acquire(), slots[0]);
+    ck_assert_uint_eq(uc_policy_free_count(policy), 0);
+    (void)atomic_fetch_sub(&policy->draining, 1);
+    ck_assert_uint_eq(uc_policy_free_count(policy), 0);
+}
+END_TEST
+
 START_TEST(several_drained_slots_come_back_last_one_first)
 {
     for (uint32_t slot = 0; slot < 3; slot++) {
@@ -496,6 +513,7 @@ main(void)
     tcase_add_loop_test(base, only_committed_idle_slots_are_evictable, 0, states);
     tcase_add_loop_test(base, transfer_begins_on_open_slots_of_its_generation_only, 0, states);
     tcase_add_loop_test(base, draining_slot_is_free_after_its_last_transfer, 0, 2);
+    tcase_add_test(base, slot_taken_before_its_return_is_counted_is_not_free);
     tcase_add_test(base, several_drained_slots_come_back_last_one_first);
     tcase_add_test(base, end_without_begin_changes_nothing);
     tcase_add_test(base, victim_is_reserved_under_a_new_generation_and_can_be_restored);
