@@ -178,10 +178,24 @@ read_object(struct reader *reader, const json_t *object, struct uc_trace *trace)
     return status;
 }
 
-static enum uc_status
-read_line(struct reader *reader, struct uc_trace *trace)
+/* Up to the end of a line, whatever bytes are in it. @return how many; 0 = end of the file. */
+static size_t
+next_line(struct reader *reader)
 {
-    size_t length = strlen(reader->line);
+    size_t length = 0;
+    int byte = 0;
+
+    while (byte != '\n' && length + 1 < UC_TRACE_LINE_BYTES_MAX &&
+            (byte = getc_unlocked(reader->file)) != EOF) {
+        reader->line[length++] = (char)byte;
+    }
+    reader->line[length] = '\0';
+    return length;
+}
+
+static enum uc_status
+read_line(struct reader *reader, size_t length, struct uc_trace *trace)
+{
     enum uc_status status;
     json_error_t error;
     json_t *object;
@@ -193,7 +207,7 @@ read_line(struct reader *reader, struct uc_trace *trace)
         return UC_OK;
     }
 
-    object = json_loads(reader->line, JSON_REJECT_DUPLICATES, &error);
+    object = json_loadb(reader->line, length, JSON_REJECT_DUPLICATES, &error);
     if (object == NULL) {
         return uc_error(UC_ERR_INVALID_PARAM, "%s:%zu:%d: not a whole JSON object: %s",
                 reader->place.path, reader->place.line, error.column, error.text);
@@ -207,12 +221,13 @@ read_line(struct reader *reader, struct uc_trace *trace)
 static enum uc_status
 read_lines(struct reader *reader, uint64_t limit, struct uc_trace *trace)
 {
-    while ((limit == 0 || trace->request_count < limit) &&
-            fgets(reader->line, UC_TRACE_LINE_BYTES_MAX, reader->file) != NULL) {
+    size_t length;
+
+    while ((limit == 0 || trace->request_count < limit) && (length = next_line(reader)) > 0) {
         enum uc_status status;
 
         reader->place.line++;
-        status = read_line(reader, trace);
+        status = read_line(reader, length, trace);
         if (status != UC_OK) {
             return status;
         }

@@ -116,6 +116,20 @@ START_TEST(bad_line_is_named_with_file_and_line)
 }
 END_TEST
 
+/* What stands behind a NUL byte is part of the line. */
+START_TEST(nul_byte_hides_nothing)
+{
+    static const char in_front[] = "\0" GOOD_LINE;
+    char behind[] = GOOD_LINE "x\n";
+
+    *strchr(behind, '\n') = '\0';
+    ck_assert_int_eq(read_text(behind, sizeof(behind) - 1, 0), UC_ERR_INVALID_PARAM);
+    ck_assert_ptr_nonnull(strstr(uc_last_error(), ":1:"));
+    ck_assert_int_eq(read_text(in_front, sizeof(in_front) - 1, 0), UC_ERR_INVALID_PARAM);
+    ck_assert_ptr_nonnull(strstr(uc_last_error(), ":1:"));
+}
+END_TEST
+
 /* Pitfall P51: sizes are bounded before anything grows. */
 START_TEST(endless_line_and_endless_list_are_refused)
 {
@@ -211,6 +225,7 @@ main(void)
     tcase_add_test(tcase, limit_reads_the_first_requests);
     tcase_add_loop_test(tcase, bad_line_is_named_with_file_and_line, 0,
             sizeof(refused_cases) / sizeof(refused_cases[0]));
+    tcase_add_test(tcase, nul_byte_hides_nothing);
     tcase_add_test(tcase, endless_line_and_endless_list_are_refused);
     tcase_add_test(tcase, empty_and_missing_files_are_errors);
     tcase_add_test(tcase, same_seed_same_trace_other_seed_other_trace);
