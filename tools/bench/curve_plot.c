@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <spawn.h>
 #include <stdbool.h>
@@ -50,9 +51,7 @@ uc_curve_write_gnuplot(
         const struct uc_replay_options *options, const struct uc_curve *curve, FILE *file)
 {
     write_data(curve, file);
-    (void)fputs("set terminal png size 960,600 noenhanced\nset output ", file);
-    write_quoted(options->plot_path, file);
-    (void)fputs("\nset title ", file);
+    (void)fputs("set terminal png size 960,600 noenhanced\nset title ", file);
     write_quoted(options->trace_path == NULL ? "generated trace" : options->trace_path, file);
     (void)fputs("\nset xlabel 'capacity (blocks)'\n"
                 "set ylabel 'prefix hits (% of block references)'\n"
@@ -68,9 +67,9 @@ uc_curve_write_gnuplot(
             curve->policy_count + 2);
 }
 
-/* gnuplot with its program on standard input. */
+/* gnuplot with its program on standard input and the picture on standard output. */
 static enum uc_status
-run_gnuplot(int program_fd)
+run_gnuplot(int program_fd, int picture_fd)
 {
     static char name[] = "gnuplot";
     static char from_stdin[] = "-";
@@ -82,6 +81,9 @@ run_gnuplot(int program_fd)
 
     if (error == 0) {
         error = posix_spawn_file_actions_adddup2(&actions, program_fd, STDIN_FILENO);
+        if (error == 0) {
+            error = posix_spawn_file_actions_adddup2(&actions, picture_fd, STDOUT_FILENO);
+        }
         if (error == 0) {
             error = posix_spawnp(&child, name, &actions, NULL, arguments, environ);
         }
@@ -126,24 +128,41 @@ write_program(const struct uc_replay_options *options, const struct uc_curve *cu
     return UC_OK;
 }
 
-enum uc_status
-uc_curve_plot(const struct uc_replay_options *options, const struct uc_curve *curve)
+static enum uc_status
+draw(const struct uc_replay_options *options, const struct uc_curve *curve, int picture_fd)
 {
-    int fd = memfd_create("gnuplot", MFD_CLOEXEC);
-    struct stat written;
+    int program_fd = memfd_create("gnuplot", MFD_CLOEXEC);
     enum uc_status status;
 
-    if (fd < 0) {
+    if (program_fd < 0) {
         return uc_error(UC_ERR_OS_API, "--plot: memfd_create: %s", strerror(errno));
     }
 
-    status = write_program(options, curve, fd);
+    status = write_program(options, curve, program_fd);
     if (status == UC_OK) {
-        status = run_gnuplot(fd);
+        status = run_gnuplot(program_fd, picture_fd);
     }
-    (void)close(fd);
-    if (status == UC_OK && (stat(options->plot_path, &written) != 0 || written.st_size == 0)) {
-        status = uc_error(UC_ERR_OS_API, "--plot: gnuplot wrote no %s", options->plot_path);
+    (void)close(program_fd);
+    return status;
+}
+
+/* The file is opened here: to gnuplot a name may be a command, and without a file it draws on the report. */
+enum uc_status
+uc_curve_plot(const struct uc_replay_options *options, const struct uc_curve *curve)
+{
+    int picture_fd = open(options->plot_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    struct stat written;
+    enum uc_status status;
+
+    if (picture_fd < 0) {
+        return uc_error(UC_ERR_OS_API, "--plot: %s: %s", options->plot_path, strerror(errno));
     }
+
+    status = draw(options, curve, picture_fd);
+    if (status == UC_OK && fstat(picture_fd, &written) == 0 && S_ISREG(written.st_mode) &&
+            written.st_size == 0) {
+        status = uc_error(UC_ERR_OS_API, "--plot: gnuplot wrote nothing to %s", options->plot_path);
+    }
+    (void)close(picture_fd);
     return status;
 }

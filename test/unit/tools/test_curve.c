@@ -123,18 +123,18 @@ START_TEST(faults_in_the_list_are_named)
 }
 END_TEST
 
-/* What is put into the program of gnuplot cannot leave its quotes. */
+/* What is put into the program of gnuplot cannot leave its quotes, and no file is named there: it could be a pipe. */
 START_TEST(names_in_the_plot_are_quoted)
 {
     FILE *file = open_memstream(&text, &text_bytes);
 
-    options.plot_path = "it's\n.png";
-    options.trace_path = "a'; exit; 'b";
+    options.plot_path = "|exit";
+    options.trace_path = "a'; exit;\n'b";
     ck_assert_int_eq(uc_curve_run(&trace, &options, &curve), UC_OK);
     uc_curve_write_gnuplot(&options, curve, file);
     ck_assert_int_eq(fclose(file), 0);
-    ck_assert_ptr_nonnull(strstr(text, "set output 'it''s?.png'\n"));
-    ck_assert_ptr_nonnull(strstr(text, "set title 'a''; exit; ''b'\n"));
+    ck_assert_ptr_null(strstr(text, "|exit"));
+    ck_assert_ptr_nonnull(strstr(text, "set title 'a''; exit;?''b'\n"));
     ck_assert_ptr_nonnull(strstr(text, "$curve using 1:4 with linespoints"));
     ck_assert_ptr_nonnull(strstr(text, "$curve using 1:5 with lines"));
 }
@@ -143,10 +143,19 @@ END_TEST
 START_TEST(missing_gnuplot_is_named)
 {
     ck_assert_int_eq(setenv("PATH", "/nonexistent", 1), 0);
-    options.plot_path = "/tmp/never.png";
+    options.plot_path = "/dev/null";
     ck_assert_int_eq(uc_curve_run(&trace, &options, &curve), UC_OK);
     ck_assert_int_eq(uc_curve_plot(&options, curve), UC_ERR_NOT_FOUND);
     ck_assert_ptr_nonnull(strstr(uc_last_error(), "gnuplot-nox"));
+}
+END_TEST
+
+START_TEST(file_that_cannot_be_written_is_named)
+{
+    options.plot_path = "/nonexistent/curve.png";
+    ck_assert_int_eq(uc_curve_run(&trace, &options, &curve), UC_OK);
+    ck_assert_int_eq(uc_curve_plot(&options, curve), UC_ERR_OS_API);
+    ck_assert_ptr_nonnull(strstr(uc_last_error(), "/nonexistent/curve.png: No such file"));
 }
 END_TEST
 
@@ -190,6 +199,7 @@ main(void)
     tcase_add_test(tcase, table_has_a_row_per_capacity);
     tcase_add_test(tcase, names_in_the_plot_are_quoted);
     tcase_add_test(tcase, missing_gnuplot_is_named);
+    tcase_add_test(tcase, file_that_cannot_be_written_is_named);
     tcase_add_test(tcase, plot_is_a_png);
     tcase_add_loop_test(tcase, faults_in_the_list_are_named, 0, 4);
     suite_add_tcase(suite, tcase);
