@@ -53,7 +53,7 @@ alloc_one(uint32_t number)
     return token;
 }
 
-/* V-60, G19 */
+/* V-60, R-5.29, R-5.30, R-5.31, G19 */
 START_TEST(dead_server_means_misses_and_typed_errors)
 {
     struct uc_block_id key = env_key(1);
