@@ -14,6 +14,8 @@
 
 #include <ucm/log.h>
 
+#include "core/base/huge_pages.h"
+
 #define SEGMENT_MAGIC  0x31304547534d4355u /* "UCMSEG01" */
 #define SEGMENT_FOLDER "/dev/shm"
 
@@ -93,6 +95,7 @@ map(struct uc_cache_segment *segment, uint64_t total_bytes)
                 (unsigned long long)total_bytes, segment->path);
     }
     (void)madvise(mapping, (size_t)total_bytes, MADV_DONTDUMP);
+    uc_huge_pages_advise(mapping, (size_t)total_bytes);
     segment->header = mapping;
     segment->total_bytes = total_bytes;
     return UC_OK;

@@ -10,6 +10,9 @@
 /* The complete state type, so that it fits on the stack. */
 #define XXH_STATIC_LINKING_ONLY
 #include <xxhash.h>
+#ifdef UC_CACHE_XXH_DISPATCH
+#    include <xxh_x86dispatch.h> /* the widest vectors that this processor has */
+#endif
 
 enum {
     COPY_CHUNK = 32 * 1024, /* still in the first caches when it is summed up */
