@@ -19,9 +19,10 @@ check_ops(const struct uc_policy_ops *ops, size_t capacity)
             ops->on_slot_released == NULL || ops->select_victim_slot == NULL) {
         return uc_error(UC_ERR_INVALID_PARAM, "policy: its table lacks a mandatory hook");
     }
-    if (capacity == 0 || capacity > UINT32_MAX - 1) {
-        return uc_error(UC_ERR_INVALID_PARAM, "policy %s: capacity %zu is not 1 to %u slots",
-                ops->name, capacity, UINT32_MAX - 1);
+    /* Disciplines number the heads of their lists behind the slots. */
+    if (capacity == 0 || capacity > INT32_MAX) {
+        return uc_error(UC_ERR_INVALID_PARAM, "policy %s: capacity %zu is not 1 to %d slots",
+                ops->name, capacity, INT32_MAX);
     }
 
     return UC_OK;

@@ -62,7 +62,7 @@ UC_PRIVATE_API const struct uc_policy_ops *uc_policy_find(const char *name);
 UC_PRIVATE_API void uc_policy_names(char *buffer, size_t buffer_bytes);
 
 /**
- * @retval UC_ERR_INVALID_PARAM  capacity 0 or above UINT32_MAX - 1
+ * @retval UC_ERR_INVALID_PARAM  capacity 0 or above INT32_MAX, a hook missing, bad parameters
  * @retval UC_ERR_OUT_OF_MEMORY
  */
 UC_PRIVATE_API UC_MUST_CHECK enum uc_status uc_policy_create(const struct uc_policy_ops *ops,

@@ -475,7 +475,7 @@ START_TEST(create_refuses_what_it_cannot_run)
     incomplete.on_slot_touched = NULL;
     ck_assert_int_eq(uc_policy_create(&incomplete, 3, NULL, NULL, &none), UC_ERR_INVALID_PARAM);
     ck_assert_int_eq(uc_policy_create(&spy_ops, 0, NULL, NULL, &none), UC_ERR_INVALID_PARAM);
-    ck_assert_int_eq(uc_policy_create(&spy_ops, (size_t)UINT32_MAX, NULL, NULL, &none),
+    ck_assert_int_eq(uc_policy_create(&spy_ops, (size_t)INT32_MAX + 1, NULL, NULL, &none),
             UC_ERR_INVALID_PARAM);
     ck_assert_ptr_null(none);
 }
