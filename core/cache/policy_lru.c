@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-#include "core/cache/policy.h"
+#include "core/cache/policy_parameters.h"
 
 enum {
     LRU_AHEAD = 16 /* victims between a hint and its use; power of two */
@@ -36,10 +36,14 @@ static enum uc_status
 lru_setup(struct uc_policy *policy, size_t capacity, const struct uc_dict *parameters,
         const struct uc_clock *clock, void **state_out)
 {
+    enum uc_status status = uc_policy_read_parameters("lru", NULL, 0, parameters, NULL);
     struct lru *lru;
 
-    (void)parameters;
     (void)clock;
+    if (status != UC_OK) {
+        return status;
+    }
+
     lru = uc_policy_allocate(policy, 1, sizeof(*lru));
     if (lru == NULL) {
         return uc_error(UC_ERR_OUT_OF_MEMORY, "policy lru: no memory");
