@@ -202,7 +202,7 @@ static void
 print_all_tiers(const struct uc_replay_report *report, FILE *file)
 {
     for (size_t idx = 0; report->round_count > 1 && idx < report->round_count; idx++) {
-        char title[32];
+        char title[48];
 
         (void)snprintf(title, sizeof(title), "tiers, round %zu", idx + 1);
         print_tiers(title, &report->rounds[idx].tiers, file);
