@@ -292,6 +292,24 @@ sleep_locked(struct uc_cache_lift *lift)
     (void)pthread_cond_timedwait(&lift->wake, &lift->lock.native, &until);
 }
 
+/* One call or a few of the lower tier. @return whether there was anything to do */
+static bool
+work(struct uc_cache_lift *lift, struct move *move, bool is_stopping)
+{
+    if (move != NULL) {
+        uc_cache_lift_start_move(lift, move);
+        return true;
+    }
+    if (lift->write_through && !is_stopping) {
+        uc_cache_lift_take_tasks(lift);
+    }
+    if (uc_list_is_empty(&lift->active)) {
+        return false;
+    }
+    poll_lower(lift);
+    return true;
+}
+
 static void *
 lift_main(void *argument)
 {
@@ -300,34 +318,62 @@ lift_main(void *argument)
     uc_mutex_lock(&lift->lock);
     for (;;) {
         bool is_stopping = lift->is_stopping;
+        struct move *move = NULL;
+        bool did_something;
 
+        if (lift->is_paused) {
+            (void)pthread_cond_wait(&lift->wake, &lift->lock.native);
+            continue;
+        }
         if (!uc_list_is_empty(&lift->pending)) {
-            struct move *move = uc_list_entry(uc_list_take(&lift->pending), struct move, node);
-
-            uc_mutex_unlock(&lift->lock);
-            uc_cache_lift_start_move(lift, move);
-            uc_mutex_lock(&lift->lock);
-            continue;
+            move = uc_list_entry(uc_list_take(&lift->pending), struct move, node);
         }
+        lift->is_calling = true;
         uc_mutex_unlock(&lift->lock);
-        if (lift->write_through && !is_stopping) {
-            uc_cache_lift_take_tasks(lift);
-        }
-        if (!uc_list_is_empty(&lift->active)) {
-            poll_lower(lift);
-            uc_mutex_lock(&lift->lock);
+        did_something = work(lift, move, is_stopping);
+        uc_mutex_lock(&lift->lock);
+        lift->is_calling = false;
+        (void)pthread_cond_signal(&lift->quiet);
+        if (did_something || !uc_list_is_empty(&lift->pending)) {
             continue;
         }
-        uc_mutex_lock(&lift->lock);
         if (is_stopping) {
             break;
         }
-        if (uc_list_is_empty(&lift->pending) && !lift->is_stopping) {
+        if (!lift->is_stopping && !lift->is_paused) {
             sleep_locked(lift);
         }
     }
     uc_mutex_unlock(&lift->lock);
     return NULL;
+}
+
+void
+uc_cache_lift_pause(struct uc_cache_lift *lift)
+{
+    if (lift == NULL) {
+        return;
+    }
+
+    uc_mutex_lock(&lift->lock);
+    lift->is_paused = true;
+    while (lift->is_calling) {
+        (void)pthread_cond_wait(&lift->quiet, &lift->lock.native);
+    }
+    uc_mutex_unlock(&lift->lock);
+}
+
+void
+uc_cache_lift_resume(struct uc_cache_lift *lift)
+{
+    if (lift == NULL || !lift->is_paused) {
+        return;
+    }
+
+    uc_mutex_lock(&lift->lock);
+    lift->is_paused = false;
+    (void)pthread_cond_signal(&lift->wake);
+    uc_mutex_unlock(&lift->lock);
 }
 
 enum uc_status
@@ -347,6 +393,7 @@ uc_cache_lift_create(const struct uc_cache_store_config *config, struct uc_cache
     (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
     (void)pthread_cond_init(&lift->wake, &attributes);
     (void)pthread_condattr_destroy(&attributes);
+    (void)pthread_cond_init(&lift->quiet, NULL);
     uc_list_init(&lift->pending);
     uc_list_init(&lift->active);
     lift->plane = plane;
@@ -376,6 +423,7 @@ uc_cache_lift_destroy(struct uc_cache_lift *lift)
 
     uc_mutex_lock(&lift->lock);
     lift->is_stopping = true;
+    lift->is_paused = false;
     (void)pthread_cond_signal(&lift->wake);
     uc_mutex_unlock(&lift->lock);
     if (lift->is_running) {
@@ -386,6 +434,7 @@ uc_cache_lift_destroy(struct uc_cache_lift *lift)
         uc_cache_plane_let_go(lift->plane, lift->registered);
     }
     (void)pthread_cond_destroy(&lift->wake);
+    (void)pthread_cond_destroy(&lift->quiet);
     uc_mutex_fini(&lift->lock);
     free(lift);
 }

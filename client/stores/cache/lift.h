@@ -32,4 +32,12 @@ void uc_cache_lift_destroy(struct uc_cache_lift *lift);
 UC_MUST_CHECK enum uc_status uc_cache_lift_submit(
         struct uc_cache_lift *lift, uint64_t job_id, const struct uc_token *plan);
 
+/**
+ * A registration goes to the tier below right after it came here, from the data thread (R-11.7), and must not meet
+ * the lift's calls there (R-5.32). Pause returns when no call is running; the data thread's next call of any other
+ * kind resumes. NULL is allowed.
+ */
+void uc_cache_lift_pause(struct uc_cache_lift *lift);
+void uc_cache_lift_resume(struct uc_cache_lift *lift);
+
 #endif /* UC_CACHE_STORE_LIFT_H */

@@ -32,6 +32,9 @@ struct uc_cache_lift {
     pthread_cond_t wake;
     struct uc_list pending; /* of submit */
     bool is_stopping;
+    bool is_calling;        /* the thread may be in a call of the lower tier */
+    pthread_cond_t quiet;   /* it is not any more */
+    _Atomic bool is_paused; /* set and cleared by the data thread */
     bool is_running;
     pthread_t thread;
     struct uc_cache_plane *plane;

@@ -104,6 +104,7 @@ static enum uc_status
 cache_get_finished(
         struct uc_store *store, struct uc_io_result *results, size_t capacity, size_t *count_out)
 {
+    uc_cache_lift_resume(self_of(store)->lift);
     return uc_completion_queue_get_finished(self_of(store)->events, results, capacity, count_out);
 }
 
@@ -111,6 +112,7 @@ static enum uc_status
 cache_wait(struct uc_store *store, const uint64_t *job_ids, size_t job_count, int64_t timeout_ms,
         struct uc_io_result *results, size_t capacity, size_t *count_out)
 {
+    uc_cache_lift_resume(self_of(store)->lift);
     return uc_completion_queue_wait(
             self_of(store)->events, job_ids, job_count, timeout_ms, results, capacity, count_out);
 }
@@ -128,6 +130,7 @@ cache_register_memory(struct uc_store *store, uint32_t region_idx, void *address
     struct cache_store *self = self_of(store);
     enum uc_status status = uc_cache_store_need_plane(self);
 
+    uc_cache_lift_pause(self->lift);
     return status != UC_OK
                    ? status
                    : uc_cache_plane_register(self->plane, region_idx, address, length_bytes, kind);
@@ -139,6 +142,7 @@ cache_deregister_memory(struct uc_store *store, uint32_t region_idx)
     struct cache_store *self = self_of(store);
     enum uc_status status = uc_cache_store_need_plane(self);
 
+    uc_cache_lift_pause(self->lift);
     return status != UC_OK ? status : uc_cache_plane_deregister(self->plane, region_idx);
 }
 
@@ -192,6 +196,7 @@ cache_token_load(struct uc_store *store, uint64_t job_id, const struct uc_job_de
     struct cache_store *self = self_of(store);
     enum uc_status status = uc_cache_store_need_plane(self);
 
+    uc_cache_lift_resume(self->lift);
     return status != UC_OK
                    ? status
                    : uc_cache_plane_submit(self->plane, true, job_id, job, token, first_key);
@@ -204,6 +209,7 @@ cache_token_dump(struct uc_store *store, uint64_t job_id, const struct uc_job_de
     struct cache_store *self = self_of(store);
     enum uc_status status = uc_cache_store_need_plane(self);
 
+    uc_cache_lift_resume(self->lift);
     return status != UC_OK
                    ? status
                    : uc_cache_plane_submit(self->plane, false, job_id, job, token, first_key);

@@ -99,6 +99,7 @@ prefetch_submit(struct uc_store *store, uint64_t job_id, const struct uc_token *
     struct cache_store *self = self_of(store);
     enum uc_status status = uc_cache_store_need_plane(self);
 
+    uc_cache_lift_resume(self->lift);
     return status != UC_OK ? status : uc_cache_lift_submit(self->lift, job_id, plan);
 }
 
