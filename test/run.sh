@@ -18,12 +18,12 @@ say() {
     printf '\n== %s\n' "$*"
 }
 
-# build PRESET [cmake argument…]
+# build PRESET [cmake argument…]; the quickstart may have configured the same folder without tests
 build() {
     local preset=$1
     shift
     say "build $preset"
-    cmake --preset "$preset" -G Ninja "$@" >"build/$preset.configure.log" 2>&1 ||
+    cmake --preset "$preset" -G Ninja -DUCM_BUILD_UNIT_TESTS=ON "$@" >"build/$preset.configure.log" 2>&1 ||
         { cat "build/$preset.configure.log"; return 1; }
     cmake --build --preset "$preset" -j "$jobs" >"build/$preset.build.log" 2>&1 ||
         { tail -n 60 "build/$preset.build.log"; return 1; }
