@@ -20,5 +20,6 @@ struct uc_bench_command {
 
 int uc_bench_replay(int argc, char *const argv[]);
 int uc_bench_index(int argc, char *const argv[]);
+int uc_bench_store(int argc, char *const argv[]);
 
 #endif /* UC_BENCH_COMMAND_H */

@@ -11,6 +11,7 @@ static const struct uc_bench_command commands[] = {
                 uc_bench_replay},
         {"index", "measure the cache engine alone: lookups, alloc with commit, pins",
                 uc_bench_index},
+        {"store", "measure put and get through any topology, beside memcpy", uc_bench_store},
 };
 
 enum {

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <stdio.h>
+
+#include "tools/bench/command.h"
+#include "tools/bench/store.h"
+
+int
+uc_bench_store(int argc, char *const argv[])
+{
+    struct uc_store_options options;
+    struct uc_store_report report;
+
+    if (uc_store_options_parse(argc, argv, &options) != UC_OK) {
+        (void)fprintf(stderr, "ucm-bench store: %s; see ucm-bench store --help\n", uc_last_error());
+        return UC_BENCH_USAGE;
+    }
+    if (options.help) {
+        uc_store_options_print_help(stdout);
+        return UC_BENCH_DONE;
+    }
+    if (uc_store_run(&options, &report) != UC_OK) {
+        (void)fprintf(stderr, "ucm-bench store: %s\n", uc_last_error());
+        return UC_BENCH_FAILED;
+    }
+
+    uc_store_report_print(&options, &report, stdout);
+    if (fflush(stdout) != 0) {
+        (void)fprintf(stderr, "ucm-bench store: the report could not be written\n");
+        return UC_BENCH_FAILED;
+    }
+    return report.mismatches == 0 && report.errors == 0 ? UC_BENCH_DONE : UC_BENCH_FAILED;
+}

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/**
+ * @file store.h
+ * ucm-bench store: put and get through any topology in one process, beside memcpy over the same memory in the
+ * same run. One thread.
+ */
+
+#ifndef UC_BENCH_STORE_H
+#define UC_BENCH_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <ucm/compiler.h>
+#include <ucm/status.h>
+
+enum {
+    UC_STORE_DEPTH_MAX = 1024
+};
+
+/** Texts are borrowed from the command line. */
+struct uc_store_options {
+    const char *config_path;
+    const char *server; /* HOST:PORT[,…]; NULL = none or spawned */
+    const char *fabric;
+    const char *direct_dir; /* NULL = no files beside */
+    uint64_t blocks;
+    uint64_t block_bytes;
+    uint64_t depth; /* jobs in flight, a block each */
+    uint64_t seconds;
+    uint64_t ttl_ms; /* 0 = none */
+    bool spawn_server;
+    bool json;
+    bool help;
+};
+
+/** One kind of operation over all sweeps. */
+struct uc_store_phase {
+    const char *name; /* static storage; NULL = not measured */
+    uint64_t ops;
+    uint64_t bytes;
+    double seconds;
+    double p50_us; /* 0 for yardsticks */
+    double p99_us;
+};
+
+/** Put and get, then the yardsticks in the same order as they are compared. */
+enum uc_store_phase_idx {
+    UC_STORE_PUT,
+    UC_STORE_GET,
+    UC_STORE_MEMCPY,
+    UC_STORE_DIRECT_WRITE,
+    UC_STORE_DIRECT_READ,
+    UC_STORE_PHASE_COUNT,
+};
+
+struct uc_store_report {
+    struct uc_store_phase phases[UC_STORE_PHASE_COUNT];
+    uint64_t sweeps;
+    uint64_t verified_bytes;
+    uint64_t missing_blocks; /* put, and not there for the get */
+    uint64_t refused_blocks; /* put windows that found no space */
+    uint64_t failed_blocks;  /* not transferred */
+    uint64_t mismatches;
+    uint64_t errors; /* calls that failed and should not have */
+};
+
+/** @retval UC_ERR_INVALID_PARAM uc_last_error() names the option */
+UC_MUST_CHECK enum uc_status uc_store_options_parse(
+        int argc, char *const argv[], struct uc_store_options *options_out);
+void uc_store_options_print_help(FILE *file);
+
+/** @retval as uc_topology_expand(), uc_assembler_create(); UC_ERR_OUT_OF_MEMORY for the working set */
+UC_MUST_CHECK enum uc_status uc_store_run(
+        const struct uc_store_options *options, struct uc_store_report *report_out);
+
+/** A table, or one JSON object. */
+void uc_store_report_print(
+        const struct uc_store_options *options, const struct uc_store_report *report, FILE *file);
+
+/** GB/s (10⁹ bytes), 0 if nothing was measured. */
+double uc_store_phase_gb_per_s(const struct uc_store_phase *phase);
+
+#endif /* UC_BENCH_STORE_H */

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+#include <stddef.h>
+
+#include "tools/bench/option_table.h"
+#include "tools/bench/store.h"
+
+enum {
+    BLOCKS_MAX = 1 << 20
+};
+
+static const uint64_t working_set_max = 1ull << 40;
+
+#define MEMBER(member) offsetof(struct uc_store_options, member)
+
+static const char *const fabric_choices[] = {"tcp", "verbs", "auto", NULL};
+
+static const struct uc_option options_table[] = {
+        {"config", UC_OPTION_TEXT, "FILE", NULL, 0, 0, NULL, MEMBER(config_path), "topology, YAML",
+                NULL},
+        {"server", UC_OPTION_TEXT, "HOST:PORT[,…]", NULL, 0, 0, NULL, MEMBER(server),
+                "what $SERVER and $SERVERS in it stand for", NULL},
+        {"spawn-server", UC_OPTION_FLAG, NULL, NULL, 0, 0, NULL, MEMBER(spawn_server),
+                "start a server for this run and stop it afterwards", NULL},
+        {"fabric", UC_OPTION_CHOICE, "tcp|verbs|auto", "auto", 0, 0, fabric_choices, MEMBER(fabric),
+                "what $FABRIC stands for", NULL},
+        {"blocks", UC_OPTION_COUNT, "N", "512", 1, BLOCKS_MAX, NULL, MEMBER(blocks),
+                "blocks of a sweep", NULL},
+        {"block-bytes", UC_OPTION_BYTES, "SIZE", "1MiB", 1, 1ull << 30, NULL, MEMBER(block_bytes),
+                "size of a block", NULL},
+        {"depth", UC_OPTION_COUNT, "N", "8", 1, UC_STORE_DEPTH_MAX, NULL, MEMBER(depth),
+                "blocks in flight", NULL},
+        {"seconds", UC_OPTION_COUNT, "N", "0", 0, 3600, NULL, MEMBER(seconds),
+                "start sweeps of new blocks so long; one at least", NULL},
+        {"ttl-ms", UC_OPTION_COUNT, "MS", "0", 0, INT64_MAX, NULL, MEMBER(ttl_ms),
+                "lifetime that the requests predict; 0 = none", NULL},
+        {"direct-dir", UC_OPTION_TEXT, "DIR", NULL, 0, 0, NULL, MEMBER(direct_dir),
+                "also write and read a file there as fast as it goes (O_DIRECT)", NULL},
+        {"json", UC_OPTION_FLAG, NULL, NULL, 0, 0, NULL, MEMBER(json), "report as one JSON object",
+                NULL},
+        {"help", UC_OPTION_FLAG, NULL, NULL, 0, 0, NULL, MEMBER(help), "print this", NULL},
+};
+
+enum {
+    OPTION_TOTAL = sizeof(options_table) / sizeof(options_table[0])
+};
+
+static enum uc_status
+check_together(const struct uc_store_options *options)
+{
+    if (options->config_path == NULL) {
+        return uc_error(UC_ERR_INVALID_PARAM, "give --config");
+    }
+    if (options->server != NULL && options->spawn_server) {
+        return uc_error(UC_ERR_INVALID_PARAM, "give one of --server and --spawn-server");
+    }
+    if (options->blocks > working_set_max / options->block_bytes) {
+        return uc_error(UC_ERR_INVALID_PARAM,
+                "--blocks times --block-bytes is more than 1 TiB: the blocks lie in memory");
+    }
+    if (options->direct_dir != NULL && options->block_bytes % 4096 != 0) {
+        return uc_error(
+                UC_ERR_INVALID_PARAM, "--direct-dir needs --block-bytes to be a multiple of 4096");
+    }
+    return UC_OK;
+}
+
+enum uc_status
+uc_store_options_parse(int argc, char *const argv[], struct uc_store_options *options_out)
+{
+    struct uc_store_options options = {0};
+    enum uc_status status = uc_options_default(options_table, OPTION_TOTAL, &options);
+
+    if (status == UC_OK) {
+        status = uc_options_parse(options_table, OPTION_TOTAL, argc, argv, &options);
+    }
+    if (status == UC_OK && !options.help) {
+        status = check_together(&options);
+    }
+    if (status == UC_OK) {
+        *options_out = options;
+    }
+    return status;
+}
+
+void
+uc_store_options_print_help(FILE *file)
+{
+    (void)fputs("usage: ucm-bench store --config FILE [options]\n\n"
+                "Put blocks through a topology and get them back, beside memcpy over the same "
+                "memory.\n\n",
+            file);
+    uc_options_print(options_table, OPTION_TOTAL, file);
+    (void)fputs("\nexit status: 0 done, 1 failed or wrong bytes, 2 wrong usage\n", file);
+}
