@@ -25,6 +25,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <ucm/block.h>
 #include <ucm/compiler.h>
 #include <ucm/status.h>
 
@@ -36,7 +37,7 @@ struct uc_fabric_endpoint;
 
 enum {
     UC_FABRIC_NONCE_BYTES = 16,
-    UC_FABRIC_ABI_VERSION = 1,
+    UC_FABRIC_ABI_VERSION = 2,
 };
 
 /** Where to open a transport. A plain value that borrows its texts. */
@@ -44,15 +45,35 @@ struct uc_fabric_config {
     const char *address; /* target: address to listen on; initiator: the server's. NULL = any */
     uint16_t port;       /* of the server; initiator only, to find the route */
     const char *device;  /* verbs: "name" or "name:port"; NULL = by route, else first active */
+    uint32_t
+            connections; /* per endpoint: queue pairs (verbs), sockets (tcp); 0 = provider's choice */
 };
 
 /** What a transport can do. */
 struct uc_fabric_caps {
     bool needs_registration;  /* local pieces must name a region */
+    bool feeds_bytes;         /* READ calls op->on_bytes while the bytes are still in the cache */
     bool checks_generation;   /* the target refuses an access whose generation is stale */
     uint32_t max_piece_count; /* per operation, at least 512 on every provider (it splits) */
     uint64_t max_op_bytes;    /* per operation (it splits messages; this is the cap on the whole) */
 };
+
+/** Memory to register. A plain value; what backs it stays the caller's and outlives the region. */
+struct uc_fabric_memory {
+    void *address; /* of this process, or of a device's address space */
+    uint64_t length_bytes;
+    enum uc_memory_kind kind;
+    int fd; /* host: the memfd behind it, that shm can hand out; device: its dma-buf; -1 = none */
+    uint64_t fd_offset_bytes; /* of address in fd */
+};
+
+/** @return host memory that no file is known of. */
+static inline struct uc_fabric_memory
+uc_fabric_host_memory(void *address, uint64_t length_bytes)
+{
+    return (struct uc_fabric_memory){
+            .address = address, .length_bytes = length_bytes, .kind = UC_MEMORY_HOST, .fd = -1};
+}
 
 /** What a peer needs to reach a region; sent to it on attach. tcp leaves address and key 0. */
 struct uc_fabric_region_key {
@@ -100,6 +121,13 @@ struct uc_fabric_op {
     const struct uc_fabric_piece *pieces;
     size_t piece_count;
     void (*on_done)(struct uc_fabric_op *op, enum uc_status status);
+    /**
+     * Optional, READ, where caps.feeds_bytes: called with every byte in order of the pieces, in runs
+     * that fit a cache, after they were put in place; all of one operation before the next one's, and
+     * before on_done. On an error some bytes, or bytes that are worthless, may have been told. It
+     * calls nothing of the fabric.
+     */
+    void (*on_bytes)(struct uc_fabric_op *op, const void *bytes, size_t length_bytes);
     struct uc_fabric_op *next; /* list of one post; afterwards the provider's */
     uint64_t provider_data[4]; /* for the provider */
 };
@@ -172,13 +200,14 @@ struct uc_fabric_ops {
     void (*domain_close)(struct uc_fabric_domain *domain);
 
     /**
-     * Register memory; errors name the limit (memlock, max_mr_size) and the remedy.
+     * Register memory; errors name the limit (memlock, max_mr_size) and the remedy. Unsupported: a
+     * kind of memory that this transport cannot reach.
      * @p region_idx: number under which peers name it (target side; dense from 0), or UINT32_MAX for
      * memory that is only local. @p access is what peers of the domain may be granted at most.
      */
-    enum uc_status (*region_register)(struct uc_fabric_domain *domain, void *address,
-            uint64_t length_bytes, uint32_t region_idx, enum uc_fabric_access access,
-            struct uc_fabric_region **region_out);
+    enum uc_status (*region_register)(struct uc_fabric_domain *domain,
+            const struct uc_fabric_memory *memory, uint32_t region_idx,
+            enum uc_fabric_access access, struct uc_fabric_region **region_out);
     /** No operation may be using it. */
     void (*region_deregister)(struct uc_fabric_region *region);
     void (*region_key)(const struct uc_fabric_region *region, struct uc_fabric_region_key *key_out);

@@ -206,10 +206,18 @@ uc_arena_destroy(struct uc_arena *arena)
     free(arena);
 }
 
-uint8_t *
+struct uc_fabric_memory
 uc_arena_region(const struct uc_arena *arena, uint32_t region_idx)
 {
-    return arena->base + region_idx * arena->layout.region_span;
+    uint64_t start = region_idx * arena->layout.region_span;
+
+    return (struct uc_fabric_memory){
+            .address = arena->base + start,
+            .length_bytes = uc_arena_layout_region_bytes(&arena->layout, region_idx),
+            .kind = UC_MEMORY_HOST,
+            .fd = arena->fd,
+            .fd_offset_bytes = start,
+    };
 }
 
 uint8_t *
@@ -219,5 +227,5 @@ uc_arena_slot(const struct uc_arena *arena, uint32_t slot)
     uint64_t offset;
 
     uc_arena_layout_address(&arena->layout, slot, &region_idx, &offset);
-    return uc_arena_region(arena, region_idx) + offset;
+    return arena->base + region_idx * arena->layout.region_span + offset;
 }

@@ -16,6 +16,7 @@
 #include <ucm/compiler.h>
 #include <ucm/status.h>
 
+#include "net/fabric.h"
 #include "server/config.h"
 
 enum {
@@ -62,7 +63,8 @@ UC_MUST_CHECK enum uc_status uc_arena_create(const struct uc_arena_layout *layou
         const struct uc_namespace_config *config, struct uc_arena **arena_out);
 void uc_arena_destroy(struct uc_arena *arena);
 
-uint8_t *uc_arena_region(const struct uc_arena *arena, uint32_t region_idx);
+/** Memory of a region as fabrics register it: its bytes, the memfd and where they lie in it. */
+struct uc_fabric_memory uc_arena_region(const struct uc_arena *arena, uint32_t region_idx);
 uint8_t *uc_arena_slot(const struct uc_arena *arena, uint32_t slot);
 
 /** Bytes of a region that slots use. */

@@ -20,10 +20,10 @@ register_regions(struct uc_fabric_unit *unit, const struct uc_namespace *ns)
     }
 
     for (uint32_t idx = 0; idx < ns->layout.region_count; idx++) {
+        struct uc_fabric_memory memory = uc_arena_region(ns->arena, idx);
         struct uc_fabric_region_key key;
-        enum uc_status status = unit->ops->region_register(unit->domain,
-                uc_arena_region(ns->arena, idx), uc_arena_layout_region_bytes(&ns->layout, idx),
-                idx, UC_FABRIC_READ_WRITE, &unit->regions[idx]);
+        enum uc_status status = unit->ops->region_register(
+                unit->domain, &memory, idx, UC_FABRIC_READ_WRITE, &unit->regions[idx]);
 
         if (status != UC_OK) {
             return status;

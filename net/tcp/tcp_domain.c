@@ -46,11 +46,18 @@ uc_tcp_domain_close(struct uc_fabric_domain *domain)
 }
 
 enum uc_status
-uc_tcp_region_register(struct uc_fabric_domain *domain, void *address, uint64_t length_bytes,
+uc_tcp_region_register(struct uc_fabric_domain *domain, const struct uc_fabric_memory *memory,
         uint32_t region_idx, enum uc_fabric_access access, struct uc_fabric_region **region_out)
 {
     struct uc_fabric_region *region;
+    uint64_t length_bytes = memory->length_bytes;
+    void *address = memory->address;
 
+    if (memory->kind != UC_MEMORY_HOST) {
+        return uc_error(UC_ERR_UNSUPPORTED,
+                "tcp: memory of kind %d cannot be registered; only host memory can",
+                (int)memory->kind);
+    }
     if (address == NULL || length_bytes == 0 || length_bytes > UINTPTR_MAX - (uintptr_t)address) {
         return uc_error(UC_ERR_INVALID_PARAM,
                 "tcp: %" PRIu64 " bytes at %p are no memory; pass a mapped range", length_bytes,

@@ -260,8 +260,8 @@ struct iovec uc_tcp_endpoint_rx_room(struct uc_fabric_endpoint *endpoint);
 
 enum uc_status uc_tcp_domain_open(struct uc_fabric *fabric, struct uc_fabric_domain **domain_out);
 void uc_tcp_domain_close(struct uc_fabric_domain *domain);
-enum uc_status uc_tcp_region_register(struct uc_fabric_domain *domain, void *address,
-        uint64_t length_bytes, uint32_t region_idx, enum uc_fabric_access access,
+enum uc_status uc_tcp_region_register(struct uc_fabric_domain *domain,
+        const struct uc_fabric_memory *memory, uint32_t region_idx, enum uc_fabric_access access,
         struct uc_fabric_region **region_out);
 void uc_tcp_region_deregister(struct uc_fabric_region *region);
 void uc_tcp_region_key(const struct uc_fabric_region *region, struct uc_fabric_region_key *key_out);

@@ -48,10 +48,12 @@ explain_failure(const struct uc_fabric_domain *domain, uint64_t length_bytes, in
 }
 
 enum uc_status
-uc_verbs_region_register(struct uc_fabric_domain *domain, void *address, uint64_t length_bytes,
+uc_verbs_region_register(struct uc_fabric_domain *domain, const struct uc_fabric_memory *memory,
         uint32_t region_idx, enum uc_fabric_access access, struct uc_fabric_region **region_out)
 {
     struct uc_fabric_region *region;
+    uint64_t length_bytes = memory->length_bytes;
+    void *address = memory->address;
     enum uc_status status;
 
     if (address == NULL || length_bytes == 0 || length_bytes > SIZE_MAX - (uintptr_t)address) {

@@ -215,8 +215,8 @@ void uc_verbs_domain_close(struct uc_fabric_domain *domain);
 
 /* region.c */
 
-enum uc_status uc_verbs_region_register(struct uc_fabric_domain *domain, void *address,
-        uint64_t length_bytes, uint32_t region_idx, enum uc_fabric_access access,
+enum uc_status uc_verbs_region_register(struct uc_fabric_domain *domain,
+        const struct uc_fabric_memory *memory, uint32_t region_idx, enum uc_fabric_access access,
         struct uc_fabric_region **region_out);
 void uc_verbs_region_deregister(struct uc_fabric_region *region);
 void uc_verbs_region_key(

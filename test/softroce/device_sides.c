@@ -25,6 +25,7 @@ side_open(struct side *side, uint16_t port, uint32_t region_idx)
 {
     struct uc_fabric_config config = {.address = server_address, .port = port};
     enum uc_status status = verbs->open(&config, &side->fabric);
+    struct uc_fabric_memory range;
 
     if (status != UC_OK) {
         return status;
@@ -38,8 +39,9 @@ side_open(struct side *side, uint16_t port, uint32_t region_idx)
     if (side->memory == MAP_FAILED) {
         return UC_ERR_OUT_OF_MEMORY;
     }
-    status = verbs->region_register(side->domain, side->memory, REGION_BYTES, region_idx,
-            UC_FABRIC_READ_WRITE, &side->region);
+    range = uc_fabric_host_memory(side->memory, REGION_BYTES);
+    status = verbs->region_register(
+            side->domain, &range, region_idx, UC_FABRIC_READ_WRITE, &side->region);
     if (status == UC_OK) {
         verbs->region_key(side->region, &side->key);
     }

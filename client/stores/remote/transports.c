@@ -104,6 +104,7 @@ uc_transports_register(struct uc_transports *transports, void *address, uint64_t
         struct uc_local_memory *local_out)
 {
     struct uc_local_memory local = {.regions = {NULL}};
+    struct uc_fabric_memory memory = uc_fabric_host_memory(address, length_bytes);
 
     for (size_t id = 0; id < UC_TRANSPORT_COUNT; id++) {
         struct uc_transport *transport = &transports->items[id];
@@ -113,8 +114,8 @@ uc_transports_register(struct uc_transports *transports, void *address, uint64_t
             continue;
         }
         uc_mutex_lock(&transports->register_lock);
-        status = transport->ops->region_register(transport->domain, address, length_bytes,
-                UINT32_MAX, UC_FABRIC_READ_WRITE, &local.regions[id]);
+        status = transport->ops->region_register(
+                transport->domain, &memory, UINT32_MAX, UC_FABRIC_READ_WRITE, &local.regions[id]);
         uc_mutex_unlock(&transports->register_lock);
         if (status == UC_OK) {
             continue;

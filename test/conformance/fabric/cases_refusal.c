@@ -142,12 +142,12 @@ static void
 renew_region(struct target *self, void *argument)
 {
     enum uc_fabric_access access = *(enum uc_fabric_access *)argument;
+    struct uc_fabric_memory range = uc_fabric_host_memory(self->memory[0][1], REGION_BYTES);
     struct uc_fabric_region **region = &self->regions[0][1];
 
     self->ops->region_deregister(*region);
     *region = NULL;
-    if (self->ops->region_register(
-                self->domains[0], self->memory[0][1], REGION_BYTES, 1, access, region) == UC_OK) {
+    if (self->ops->region_register(self->domains[0], &range, 1, access, region) == UC_OK) {
         self->ops->region_key(*region, &self->keys[0][1]);
     }
 }

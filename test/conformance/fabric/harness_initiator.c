@@ -77,6 +77,8 @@ both_open(void)
     target_open();
     ck_assert_ptr_ne(memory, MAP_FAILED);
     memset(&initiator, 0, sizeof(initiator));
+    struct uc_fabric_memory range = uc_fabric_host_memory(memory, LOCAL_BYTES);
+
     initiator.memory = memory;
     initiator.ops = target.ops;
     config.port = target.port;
@@ -84,8 +86,8 @@ both_open(void)
     initiator.ops->caps(initiator.fabric, &initiator.caps);
     ck_assert_uint_ge(initiator.caps.max_piece_count, 512);
     ck_assert_int_eq(initiator.ops->domain_open(initiator.fabric, &initiator.domain), UC_OK);
-    ck_assert_int_eq(initiator.ops->region_register(initiator.domain, memory, LOCAL_BYTES,
-                             UINT32_MAX, UC_FABRIC_READ_WRITE, &initiator.region),
+    ck_assert_int_eq(initiator.ops->region_register(initiator.domain, &range, UINT32_MAX,
+                             UC_FABRIC_READ_WRITE, &initiator.region),
             UC_OK);
 }
 

@@ -319,12 +319,13 @@ open_memory(size_t domain_idx)
     for (size_t idx = 0; idx < REGION_COUNT; idx++) {
         void *memory = mmap(
                 NULL, REGION_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        struct uc_fabric_memory range = uc_fabric_host_memory(memory, REGION_BYTES);
         struct uc_fabric_region **region = &target.regions[domain_idx][idx];
 
         ck_assert_ptr_ne(memory, MAP_FAILED);
         target.memory[domain_idx][idx] = memory;
-        ck_assert_int_eq(target.ops->region_register(target.domains[domain_idx], memory,
-                                 REGION_BYTES, (uint32_t)idx, UC_FABRIC_READ_WRITE, region),
+        ck_assert_int_eq(target.ops->region_register(target.domains[domain_idx], &range,
+                                 (uint32_t)idx, UC_FABRIC_READ_WRITE, region),
                 UC_OK);
         target.ops->region_key(*region, &target.keys[domain_idx][idx]);
         ck_assert_uint_eq(target.keys[domain_idx][idx].length_bytes, REGION_BYTES);

@@ -95,6 +95,7 @@ rig_open(void)
 {
     struct uc_fabric_config config = {.address = "127.0.0.1"};
     struct uc_fabric_listen params = {.address = "127.0.0.1", .ops = &target_ops};
+    struct uc_fabric_memory range;
 
     memset(&rig, 0, sizeof(rig));
     rig.ops = uc_tcp_fabric_ops();
@@ -102,11 +103,12 @@ rig_open(void)
     rig.now_ms = 1000;
     rig.memory = calloc(1, RIG_REGION_BYTES);
     ck_assert_ptr_nonnull(rig.memory);
+    range = uc_fabric_host_memory(rig.memory, RIG_REGION_BYTES);
     ck_assert_int_eq(rig.ops->open(&config, &rig.fabric), UC_OK);
     rig.fabric->clock = (struct uc_clock){.now_ms = rig_now_ms};
     ck_assert_int_eq(rig.ops->domain_open(rig.fabric, &rig.domain), UC_OK);
-    ck_assert_int_eq(rig.ops->region_register(rig.domain, rig.memory, RIG_REGION_BYTES, 0,
-                             UC_FABRIC_READ_WRITE, &rig.region),
+    ck_assert_int_eq(
+            rig.ops->region_register(rig.domain, &range, 0, UC_FABRIC_READ_WRITE, &rig.region),
             UC_OK);
     ck_assert_int_eq(rig.ops->listen(rig.fabric, &params, &rig.listener), UC_OK);
 }

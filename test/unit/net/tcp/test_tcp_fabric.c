@@ -68,12 +68,12 @@ END_TEST
 
 START_TEST(region_register_undoes_everything_when_an_allocation_fails)
 {
+    struct uc_fabric_memory range = uc_fabric_host_memory(memory, sizeof(memory));
     struct uc_fabric_region *region = NULL;
     enum uc_status status;
 
     uc_fake_alloc_fail_after((size_t)_i);
-    status = rig.ops->region_register(
-            rig.domain, memory, sizeof(memory), 1000, UC_FABRIC_READ_WRITE, &region);
+    status = rig.ops->region_register(rig.domain, &range, 1000, UC_FABRIC_READ_WRITE, &region);
     uc_fake_alloc_reset();
     ck_assert_int_eq(status, UC_ERR_OUT_OF_MEMORY);
     ck_assert_ptr_null(region);
@@ -82,20 +82,25 @@ END_TEST
 
 START_TEST(region_register_refuses_what_is_no_memory)
 {
+    const struct {
+        struct uc_fabric_memory memory;
+        uint32_t region_idx;
+        enum uc_status expected;
+    } cases[] = {
+            {uc_fabric_host_memory(NULL, 1), UINT32_MAX, UC_ERR_INVALID_PARAM},
+            {uc_fabric_host_memory(memory, 0), UINT32_MAX, UC_ERR_INVALID_PARAM},
+            {uc_fabric_host_memory(memory, UINT64_MAX), UINT32_MAX, UC_ERR_INVALID_PARAM},
+            {uc_fabric_host_memory(memory, 1), 0, UC_ERR_DUPLICATE_KEY},
+            {{.address = memory, .length_bytes = 1, .kind = UC_MEMORY_CUDA, .fd = -1}, UINT32_MAX,
+                    UC_ERR_UNSUPPORTED},
+    };
     struct uc_fabric_region *region = NULL;
 
-    ck_assert_int_eq(
-            rig.ops->region_register(rig.domain, NULL, 1, UINT32_MAX, UC_FABRIC_READ_ONLY, &region),
-            UC_ERR_INVALID_PARAM);
-    ck_assert_int_eq(rig.ops->region_register(
-                             rig.domain, memory, 0, UINT32_MAX, UC_FABRIC_READ_ONLY, &region),
-            UC_ERR_INVALID_PARAM);
-    ck_assert_int_eq(rig.ops->region_register(rig.domain, memory, UINT64_MAX, UINT32_MAX,
-                             UC_FABRIC_READ_ONLY, &region),
-            UC_ERR_INVALID_PARAM);
-    ck_assert_int_eq(
-            rig.ops->region_register(rig.domain, memory, 1, 0, UC_FABRIC_READ_ONLY, &region),
-            UC_ERR_DUPLICATE_KEY);
+    for (size_t idx = 0; idx < sizeof(cases) / sizeof(cases[0]); idx++) {
+        ck_assert_int_eq(rig.ops->region_register(rig.domain, &cases[idx].memory,
+                                 cases[idx].region_idx, UC_FABRIC_READ_ONLY, &region),
+                cases[idx].expected);
+    }
     ck_assert_ptr_null(region);
     rig.ops->region_deregister(NULL);
 }
