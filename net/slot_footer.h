@@ -15,6 +15,7 @@
 #ifndef UC_NET_SLOT_FOOTER_H
 #define UC_NET_SLOT_FOOTER_H
 
+#include <stdalign.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -27,6 +28,7 @@ enum {
     UC_FOOTER_BYTES = 64,
     UC_FOOTER_WRITER_OFFSET = 32,
     UC_FOOTER_WRITER_BYTES = 32,
+    UC_CHECKSUM_STREAM_BYTES = 576,
 };
 
 enum uc_footer_state {
@@ -72,5 +74,21 @@ struct uc_checksum_piece {
 /** xxh3-64 over key, generation (8 bytes, little endian) and the pieces in order. */
 uint64_t uc_slot_checksum(const struct uc_block_id *key, uint64_t generation,
         const struct uc_checksum_piece *pieces, size_t piece_count);
+
+/** The same checksum over bytes that come one after the other. Caller's storage; nothing to free. */
+struct uc_checksum_stream {
+    alignas(64) uint8_t state[UC_CHECKSUM_STREAM_BYTES];
+};
+
+/** Start with the key and generation of a block. */
+void uc_checksum_stream_init(
+        struct uc_checksum_stream *stream, const struct uc_block_id *key, uint64_t generation);
+
+/** Add the next bytes of the block. Data path. */
+void uc_checksum_stream_add(
+        struct uc_checksum_stream *stream, const void *bytes, size_t length_bytes);
+
+/** @return uc_slot_checksum() of what was added so far. */
+uint64_t uc_checksum_stream_value(const struct uc_checksum_stream *stream);
 
 #endif /* UC_NET_SLOT_FOOTER_H */

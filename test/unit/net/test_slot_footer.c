@@ -94,6 +94,26 @@ START_TEST(checksum_is_the_same_however_the_block_is_cut)
 }
 END_TEST
 
+START_TEST(checksum_of_a_stream_is_that_of_the_block)
+{
+    static uint8_t bytes[5000];
+    struct uc_checksum_stream stream;
+
+    for (size_t idx = 0; idx < sizeof(bytes); idx++) {
+        bytes[idx] = (uint8_t)(idx * 131 + idx / 256);
+    }
+    for (size_t run = 1; run < sizeof(bytes); run += 97) {
+        uc_checksum_stream_init(&stream, &key, 3);
+        for (size_t at = 0; at < sizeof(bytes); at += run) {
+            size_t left = sizeof(bytes) - at;
+
+            uc_checksum_stream_add(&stream, bytes + at, left < run ? left : run);
+        }
+        ck_assert_uint_eq(uc_checksum_stream_value(&stream), checksum(3, bytes, sizeof(bytes), 0));
+    }
+}
+END_TEST
+
 START_TEST(checksum_covers_key_generation_and_every_bit)
 {
     uint8_t bytes[300] = {0};
@@ -123,6 +143,7 @@ slot_footer_suite(void)
     tcase_add_test(footer, alloc_clears_the_writer_part);
     tcase_add_test(footer, wrong_magic_is_not_found);
     tcase_add_test(footer, checksum_is_the_same_however_the_block_is_cut);
+    tcase_add_test(footer, checksum_of_a_stream_is_that_of_the_block);
     tcase_add_test(footer, checksum_covers_key_generation_and_every_bit);
     suite_add_tcase(suite, footer);
     return suite;
