@@ -7,17 +7,11 @@
 
 #include <ucm/log.h>
 
-/* The complete state type, so that it fits on the stack. */
-#define XXH_STATIC_LINKING_ONLY
-#include <xxhash.h>
-#ifdef UC_CACHE_XXH_DISPATCH
-#    include <xxh_x86dispatch.h> /* the widest vectors that this processor has */
-#endif
+#include "core/base/copy_hash.h"
 
 enum {
-    COPY_CHUNK = 32 * 1024, /* still in the first caches when it is summed up */
-    CLOSE_LOOKS = 128,      /* a begin that finds the slot closed counts for some instructions */
-    LOCK_SPINS = 4096       /* between two looks whether the holder lives */
+    CLOSE_LOOKS = 128, /* a begin that finds the slot closed counts for some instructions */
+    LOCK_SPINS = 4096  /* between two looks whether the holder lives */
 };
 
 static struct uc_cache_seg_slot *
@@ -140,23 +134,14 @@ length_of(const struct uc_block_payload *payload)
     return length;
 }
 
-/* Copy and sum up what arrived, chunk by chunk. @param sum NULL = copy only */
+/* @param sum NULL = copy only */
 static void
-copy(uint8_t *to, const uint8_t *from, uint64_t length, XXH3_state_t *sum)
+copy(uint8_t *to, const uint8_t *from, uint64_t length, struct uc_copy_hash *sum)
 {
     if (sum == NULL) {
-        memcpy(to, from, (size_t)length);
-        return;
-    }
-
-    while (length > 0) {
-        size_t chunk = length < COPY_CHUNK ? (size_t)length : COPY_CHUNK;
-
-        memcpy(to, from, chunk);
-        (void)XXH3_64bits_update(sum, to, chunk);
-        to += chunk;
-        from += chunk;
-        length -= chunk;
+        uc_copy_stream(to, from, (size_t)length);
+    } else {
+        uc_copy_hash_copy(sum, to, from, (size_t)length);
     }
 }
 
@@ -168,7 +153,7 @@ uc_cache_slot_load(const struct uc_cache_segment *segment, uint32_t slot, uint64
     uint64_t length = length_of(payload);
     const uint8_t *from = uc_cache_segment_bytes(segment, slot);
     bool is_summed;
-    XXH3_state_t sum;
+    struct uc_copy_hash sum;
 
     if (!uc_cache_slot_is_complete(segment, slot, generation) ||
             atomic_load_explicit(&shared->damaged_generation, memory_order_acquire) == generation) {
@@ -186,14 +171,14 @@ uc_cache_slot_load(const struct uc_cache_segment *segment, uint32_t slot, uint64
 
     is_summed = segment->has_checksum && length == shared->footer_length;
     if (is_summed) {
-        (void)XXH3_64bits_reset(&sum);
+        uc_copy_hash_init(&sum);
     }
     from += payload->block_offset;
     for (size_t idx = 0; idx < payload->pointer_count; idx++) {
         copy(payload->pointers[idx], from, payload->sizes[idx], is_summed ? &sum : NULL);
         from += payload->sizes[idx];
     }
-    if (is_summed && XXH3_64bits_digest(&sum) != shared->footer_checksum) {
+    if (is_summed && uc_copy_hash_sum(&sum) != shared->footer_checksum) {
         mark_damaged(segment, slot, generation);
         return UC_ERR_NOT_FOUND;
     }
@@ -295,7 +280,7 @@ seal(const struct uc_cache_segment *segment, uint32_t slot, uint64_t generation,
 static uint64_t
 sum_of_block(const struct uc_cache_segment *segment, uint32_t slot)
 {
-    return segment->has_checksum ? XXH3_64bits(uc_cache_segment_bytes(segment, slot),
+    return segment->has_checksum ? uc_copy_hash_of(uc_cache_segment_bytes(segment, slot),
                                            (size_t)segment->block_bytes)
                                  : 0;
 }
@@ -312,7 +297,7 @@ uc_cache_slot_seal(const struct uc_cache_segment *segment, uint32_t slot, uint64
 /* The range is in place: record it, and finish the block if it was the last one missing. */
 static enum uc_status
 record(const struct uc_cache_segment *segment, uint32_t slot, uint64_t generation,
-        const struct uc_block_id *id, struct uc_cache_range written, const XXH3_state_t *sum)
+        const struct uc_block_id *id, struct uc_cache_range written, const struct uc_copy_hash *sum)
 {
     struct uc_cache_seg_slot *shared = slot_at(segment, slot);
     bool added;
@@ -329,7 +314,7 @@ record(const struct uc_cache_segment *segment, uint32_t slot, uint64_t generatio
 
     if (whole && !uc_cache_slot_is_complete(segment, slot, generation)) {
         seal(segment, slot, generation, id,
-                sum != NULL ? XXH3_64bits_digest(sum) : sum_of_block(segment, slot));
+                sum != NULL ? uc_copy_hash_sum(sum) : sum_of_block(segment, slot));
     }
     return UC_OK;
 }
@@ -343,7 +328,7 @@ uc_cache_slot_dump(const struct uc_cache_segment *segment, uint32_t slot, uint64
     uint8_t *to = uc_cache_segment_bytes(segment, slot);
     struct uc_cache_range range;
     bool is_summed;
-    XXH3_state_t sum;
+    struct uc_copy_hash sum;
 
     if (payload->block_offset > segment->block_bytes ||
             length > segment->block_bytes - payload->block_offset) {
@@ -361,7 +346,7 @@ uc_cache_slot_dump(const struct uc_cache_segment *segment, uint32_t slot, uint64
 
     is_summed = segment->has_checksum && length == segment->block_bytes;
     if (is_summed) {
-        (void)XXH3_64bits_reset(&sum);
+        uc_copy_hash_init(&sum);
     }
     to += payload->block_offset;
     for (size_t idx = 0; idx < payload->pointer_count; idx++) {
