@@ -28,11 +28,11 @@ function(uc_version_script target map)
     set_target_properties(${target} PROPERTIES LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${map})
 endfunction()
 
-# uc_add_test(name SOURCES … LIBRARIES … [FAKE_ALLOC] [THREADS] [LABELS …] [TIMEOUT s]): one Check executable per
-# suite, so that a crash is one red line. FAKE_ALLOC wraps the allocator (test/fake/fake_alloc.h). THREADS: the
-# cases do not survive fork.
+# uc_add_test(name SOURCES … LIBRARIES … [FAKE_ALLOC] [FAULT_FABRIC] [THREADS] [LABELS …] [TIMEOUT s]): one Check
+# executable per suite, so that a crash is one red line. FAKE_ALLOC wraps the allocator (test/fake/fake_alloc.h),
+# FAULT_FABRIC the transports (test/fake/fault_fabric.h). THREADS: the cases do not survive fork.
 function(uc_add_test name)
-    cmake_parse_arguments(arg "FAKE_ALLOC;THREADS" "TIMEOUT" "SOURCES;LIBRARIES;LABELS" ${ARGN})
+    cmake_parse_arguments(arg "FAKE_ALLOC;FAULT_FABRIC;THREADS" "TIMEOUT" "SOURCES;LIBRARIES;LABELS" ${ARGN})
     if(NOT arg_TIMEOUT)
         set(arg_TIMEOUT 60)
     endif()
@@ -46,6 +46,12 @@ function(uc_add_test name)
         target_sources(${name} PRIVATE ${CMAKE_SOURCE_DIR}/test/fake/fake_alloc.c)
         target_link_options(${name} PRIVATE
             LINKER:--wrap=malloc LINKER:--wrap=calloc LINKER:--wrap=realloc)
+    endif()
+    if(arg_FAULT_FABRIC)
+        foreach(part fabric endpoint target)
+            target_sources(${name} PRIVATE ${CMAKE_SOURCE_DIR}/test/fake/fault_${part}.c)
+        endforeach()
+        target_link_options(${name} PRIVATE LINKER:--wrap=uc_fabric_find)
     endif()
     set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/test)
     add_test(NAME ${name} COMMAND ${name})
