@@ -7,8 +7,7 @@
 #include "test/conformance/fabric/harness.h"
 
 enum {
-    LINK_COUNT = 16,
-    CYCLE_COUNT = 200,
+    LINK_COUNT = 64,
 };
 
 static struct link link0;
@@ -130,6 +129,7 @@ START_TEST(many_endpoints_transfer_at_once)
     }
     for (size_t idx = 0; idx < LINK_COUNT; idx++) {
         wait_until(ops[idx].done_count > 0);
+        ck_assert_int_eq(ops[idx].done_count, 1);
         ck_assert_int_eq(ops[idx].status, UC_OK);
         ck_assert_uint_eq(
                 pattern_match(initiator.memory + idx * length, 7, idx * 1000, length), length);
@@ -137,29 +137,6 @@ START_TEST(many_endpoints_transfer_at_once)
     for (size_t idx = 0; idx < LINK_COUNT; idx++) {
         link_close(&links[idx]);
     }
-}
-END_TEST
-
-static void
-cycle(void)
-{
-    link_open(&link0, UC_FABRIC_READ_ONLY);
-    op_init(&op, UC_FABRIC_READ, 0, 0, 8);
-    ck_assert_int_eq(op_run(&link0, &op), UC_OK);
-    link_close(&link0);
-    wait_until(link0.grant->gone_count == 1);
-}
-
-START_TEST(connecting_again_and_again_costs_no_descriptors)
-{
-    int before;
-
-    cycle(); /* whatever is made once is made now */
-    before = fd_count();
-    for (int idx = 0; idx < scaled(CYCLE_COUNT); idx++) {
-        cycle();
-    }
-    ck_assert_int_le(fd_count(), before);
 }
 END_TEST
 
@@ -188,7 +165,6 @@ connection_cases(void)
     tcase_add_test(tcase, endpoints_survive_their_listener);
     tcase_add_test(tcase, target_hears_once_that_a_peer_is_gone);
     tcase_add_test(tcase, many_endpoints_transfer_at_once);
-    tcase_add_test(tcase, connecting_again_and_again_costs_no_descriptors);
     tcase_add_test(tcase, idle_fabric_lets_its_thread_sleep);
     tcase_set_timeout(tcase, 300);
     return tcase;

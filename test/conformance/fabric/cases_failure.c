@@ -2,73 +2,33 @@
 
 /* Connections that end with operations under way. */
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "test/conformance/fabric/harness.h"
 
-enum {
-    FLIGHT_COUNT = 64,
-    FLIGHT_BYTES = 64 << 10,
-};
-
 static struct link link0;
 static struct test_op op;
-static struct test_op *flight;
-static int flight_count;
+static struct flight flight;
 
 static void
 open_flight(void)
 {
     both_open();
-    flight_count = scaled(FLIGHT_COUNT) < 8 ? 8 : scaled(FLIGHT_COUNT);
-    flight = calloc((size_t)flight_count, sizeof(*flight));
-    ck_assert_ptr_nonnull(flight);
+    flight = flight_make();
 }
 
 static void
 close_flight(void)
 {
-    free(flight);
-    flight = NULL;
+    flight_free(&flight);
     both_close();
 }
 
-/* Reads into and writes from the initiator's buffer, alternating, all in one list. */
+/* Reads into and writes from the initiator's buffer, all in one list. */
 static void
 post_flight(void)
 {
-    for (int idx = 0; idx < flight_count; idx++) {
-        size_t place = (size_t)idx * FLIGHT_BYTES;
-
-        op_init(&flight[idx], idx % 2 == 0 ? UC_FABRIC_READ : UC_FABRIC_WRITE, place % REGION_BYTES,
-                place, FLIGHT_BYTES);
-        flight[idx].op.next = idx + 1 < flight_count ? &flight[idx + 1].op : NULL;
-    }
-    ck_assert_int_eq(initiator.ops->post(link0.endpoint, &flight[0].op), UC_OK);
-}
-
-static int
-flight_done(void)
-{
-    int count = 0;
-
-    for (int idx = 0; idx < flight_count; idx++) {
-        count += flight[idx].done_count;
-    }
-    return count;
-}
-
-/* Every operation completed exactly once, with Ok or as flushed. */
-static void
-assert_flight_over(void)
-{
-    ck_assert_int_eq(flight_done(), flight_count);
-    for (int idx = 0; idx < flight_count; idx++) {
-        ck_assert_int_eq(flight[idx].done_count, 1);
-        ck_assert_msg(flight[idx].status == UC_OK || flight[idx].status == UC_ERR_UNHEALTHY,
-                "operation %d: %s", idx, uc_status_name(flight[idx].status));
-    }
+    flight_post(&flight, &link0, UC_FABRIC_READ, UC_FABRIC_WRITE);
 }
 
 /* _i operations complete, then the target fences the endpoint. */
@@ -82,7 +42,7 @@ START_TEST(fence_of_the_target_fails_what_is_in_flight)
     }
     post_flight();
     initiator_step();
-    wait_until(flight_done() >= before[_i]);
+    wait_until(flight_done(&flight) >= before[_i]);
     target_cut(link0.grant);
     target_resume();
 
@@ -93,11 +53,11 @@ START_TEST(fence_of_the_target_fails_what_is_in_flight)
         ck_assert_int_eq(op.done_count, 1);
         ck_assert_int_eq(op.status, UC_ERR_UNHEALTHY);
     }
-    wait_until(flight_done() == flight_count);
+    wait_until(flight_done(&flight) == flight.count);
     wait_until(link0.failure_count > 0);
-    assert_flight_over();
+    flight_assert_over(&flight);
     if (_i == 0 && initiator.caps.checks_generation) { /* a target that serves had no chance to */
-        ck_assert_int_eq(flight[0].status, UC_ERR_UNHEALTHY);
+        ck_assert_int_eq(flight.ops[0].status, UC_ERR_UNHEALTHY);
     }
     ck_assert_int_eq(link0.ok_count, 1);
     ck_assert_int_eq(link0.failure_count, 1);
@@ -120,13 +80,13 @@ START_TEST(fence_of_the_initiator_flushes_and_leaves_buffers_quiet)
     for (int step = 0; step < 3; step++) {
         (void)initiator.ops->poll(initiator.fabric, 1);
     }
-    wait_until(flight_done() >= before[_i]);
+    wait_until(flight_done(&flight) >= before[_i]);
 
     initiator.ops->fence(link0.endpoint);
-    assert_flight_over();
+    flight_assert_over(&flight);
     memset(initiator.memory, 0xa5, LOCAL_BYTES);
     initiator.ops->fence(link0.endpoint); /* idempotent */
-    assert_flight_over();
+    flight_assert_over(&flight);
 
     /* A round trip of another endpoint: what was under way has arrived by now. */
     for (int round = 0; round < 20; round++) {
@@ -157,7 +117,7 @@ START_TEST(disconnect_flushes_what_is_in_flight)
     link_open(&link0, UC_FABRIC_READ_WRITE);
     post_flight();
     link_close(&link0);
-    assert_flight_over();
+    flight_assert_over(&flight);
     wait_until(link0.grant->gone_count == 1);
 }
 END_TEST
@@ -168,11 +128,40 @@ START_TEST(every_hold_is_released_when_the_endpoint_breaks)
     for (int round = 0; round < 5; round++) {
         link_open(&link0, UC_FABRIC_READ_WRITE);
         post_flight();
-        wait_until(flight_done() >= round);
+        wait_until(flight_done(&flight) >= round);
         link_close(&link0);
         wait_until(link0.grant->gone_count == 1);
         ck_assert_int_eq(target.hold_count, target.release_count);
     }
+}
+END_TEST
+
+/*
+ * An operation that the target refuses, in the middle of a list. Where the provider names the refusal, the
+ * others do not suffer; where it breaks the endpoint, what followed is flushed. Each ends exactly once.
+ */
+START_TEST(refused_operation_in_a_list_ends_once_like_the_others)
+{
+    int middle = flight.count / 2;
+
+    link_open(&link0, UC_FABRIC_READ_ONLY);
+    for (int idx = 0; idx < flight.count; idx++) {
+        op_init(&flight.ops[idx], idx == middle ? UC_FABRIC_WRITE : UC_FABRIC_READ, 0,
+                (size_t)idx * 100, 100);
+        flight.ops[idx].op.next = idx + 1 < flight.count ? &flight.ops[idx + 1].op : NULL;
+    }
+    ck_assert_int_eq(initiator.ops->post(link0.endpoint, &flight.ops[0].op), UC_OK);
+    wait_until(flight_done(&flight) >= flight.count);
+    for (int idx = 0; idx < flight.count; idx++) {
+        ck_assert_int_eq(flight.ops[idx].done_count, 1);
+        if (initiator.caps.checks_generation) {
+            ck_assert_int_eq(
+                    flight.ops[idx].status, idx == middle ? UC_ERR_PERMISSION_DENIED : UC_OK);
+        } else if (idx >= middle) {
+            ck_assert_int_ne(flight.ops[idx].status, UC_OK);
+        }
+    }
+    link_close(&link0);
 }
 END_TEST
 
@@ -185,9 +174,9 @@ START_TEST(fence_of_one_endpoint_spares_the_others)
     link_open(&link1, UC_FABRIC_READ_WRITE);
     target_cut(link1.grant);
     post_flight();
-    wait_until(flight_done() == flight_count);
-    for (int idx = 0; idx < flight_count; idx++) {
-        ck_assert_int_eq(flight[idx].status, UC_OK);
+    wait_until(flight_done(&flight) == flight.count);
+    for (int idx = 0; idx < flight.count; idx++) {
+        ck_assert_int_eq(flight.ops[idx].status, UC_OK);
     }
     link_close(&link0);
     link_close(&link1);
@@ -205,6 +194,7 @@ failure_cases(void)
     tcase_add_test(tcase, fenced_endpoint_refuses_operations);
     tcase_add_test(tcase, disconnect_flushes_what_is_in_flight);
     tcase_add_test(tcase, every_hold_is_released_when_the_endpoint_breaks);
+    tcase_add_test(tcase, refused_operation_in_a_list_ends_once_like_the_others);
     tcase_add_test(tcase, fence_of_one_endpoint_spares_the_others);
     tcase_set_timeout(tcase, 300);
     return tcase;

@@ -2,6 +2,7 @@
 
 /* What must not be possible, whoever asks. */
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "test/conformance/fabric/harness.h"
@@ -85,6 +86,47 @@ START_TEST(post_refuses_operations_without_pieces)
 }
 END_TEST
 
+START_TEST(post_refuses_pieces_whose_sum_wraps)
+{
+    link_open(&link0, UC_FABRIC_READ_WRITE);
+    op_init(&op, UC_FABRIC_READ, 0, 0, 1);
+    op_add_piece(&op, 8, 1);
+    op.pieces[0].length_bytes = UINT64_MAX;
+    op.pieces[1].length_bytes = 65; /* 64 in all, if nobody looks */
+    ck_assert_int_eq(initiator.ops->post(link0.endpoint, &op.op), UC_ERR_INVALID_PARAM);
+    op.pieces[0].length_bytes = 0; /* an empty piece among others is no piece either */
+    ck_assert_int_eq(initiator.ops->post(link0.endpoint, &op.op), UC_ERR_INVALID_PARAM);
+    ck_assert_int_eq(op.done_count, 0);
+    link_close(&link0);
+}
+END_TEST
+
+START_TEST(post_refuses_more_pieces_than_the_provider_takes)
+{
+    size_t count = (size_t)initiator.caps.max_piece_count + 1;
+    struct uc_fabric_piece *pieces;
+
+    if (count > LOCAL_BYTES / 2) {
+        return; /* more than memory holds */
+    }
+    pieces = calloc(count, sizeof(*pieces));
+    ck_assert_ptr_nonnull(pieces);
+    link_open(&link0, UC_FABRIC_READ_WRITE);
+    for (size_t idx = 0; idx < count; idx++) {
+        pieces[idx] = (struct uc_fabric_piece){
+                .address = initiator.memory + idx, .length_bytes = 1, .region = initiator.region};
+    }
+    op_init(&op, UC_FABRIC_READ, 0, 0, 0);
+    op.op.pieces = pieces;
+    op.op.piece_count = count;
+    ck_assert_int_eq(initiator.ops->post(link0.endpoint, &op.op), UC_ERR_INVALID_PARAM);
+    op.op.piece_count = count - 1;
+    ck_assert_int_eq(op_run(&link0, &op), UC_OK);
+    link_close(&link0);
+    free(pieces);
+}
+END_TEST
+
 START_TEST(post_refuses_a_piece_outside_its_local_region)
 {
     link_open(&link0, UC_FABRIC_READ_WRITE);
@@ -142,7 +184,7 @@ static void
 renew_region(struct target *self, void *argument)
 {
     enum uc_fabric_access access = *(enum uc_fabric_access *)argument;
-    struct uc_fabric_memory range = uc_fabric_host_memory(self->memory[0][1], REGION_BYTES);
+    struct uc_fabric_memory range = target_memory(self, 0, 1);
     struct uc_fabric_region **region = &self->regions[0][1];
 
     self->ops->region_deregister(*region);
@@ -213,6 +255,34 @@ START_TEST(deregistered_region_cannot_be_reached)
 }
 END_TEST
 
+/* An initiator that believes in a longer region, or in one more, than the target has. */
+START_TEST(target_refuses_what_only_the_initiator_believes_in)
+{
+    static struct uc_fabric_region_key keys[REGION_COUNT + 1];
+    struct destination where = target_destination(0);
+    struct grant *grant = grant_make(0, UC_FABRIC_READ_WRITE);
+
+    memset(initiator.memory, 0x77, 64);
+    memcpy(keys, where.keys, sizeof(where.keys));
+    keys[_i].address = where.keys[0].address + (uint64_t)_i * (1ull << 40);
+    keys[_i].key = _i == REGION_COUNT ? 0x7fffff00 : keys[_i].key;
+    keys[_i].length_bytes = 1ull << 30;
+    link_start_keys(&link0, grant, keys, REGION_COUNT + 1);
+    wait_until(link0.ok_count + link0.failure_count > 0);
+    if (link0.ok_count > 0) {
+        op_init(&op, UC_FABRIC_READ, 1ull << 29, 0, 64);
+        op.op.region_idx = (uint32_t)_i;
+        if (initiator.ops->post(link0.endpoint, &op.op) == UC_OK) {
+            wait_until(op.done_count > 0);
+            assert_refused(op.status, UC_ERR_INVALID_PARAM);
+        }
+        ck_assert_int_eq(initiator.memory[0], 0x77);
+    }
+    ck_assert_int_eq(target.wrong_hold_count, 0);
+    link_close(&link0);
+}
+END_TEST
+
 START_TEST(endpoint_reaches_only_its_own_domain)
 {
     uint8_t seen = 0;
@@ -274,8 +344,9 @@ END_TEST
 START_TEST(unknown_nonce_is_refused)
 {
     uint8_t nonce[UC_FABRIC_NONCE_BYTES] = {1, 2, 3};
+    struct destination where = target_destination(0);
 
-    link_start_nonce(&link0, nonce, target.port, 0, 20000);
+    link_start_nonce(&link0, nonce, &where, 20000);
     wait_until(link0.ok_count + link0.failure_count > 0);
     ck_assert_int_eq(link0.ok_count, 0);
     ck_assert_int_ne(link0.failure, UC_ERR_TIMEOUT);
@@ -312,12 +383,15 @@ refusal_cases(void)
             sizeof(bad_ranges) / sizeof(bad_ranges[0]));
     tcase_add_test(tcase, post_refuses_a_flush_that_cannot_read_8_bytes);
     tcase_add_test(tcase, post_refuses_operations_without_pieces);
+    tcase_add_test(tcase, post_refuses_pieces_whose_sum_wraps);
+    tcase_add_test(tcase, post_refuses_more_pieces_than_the_provider_takes);
     tcase_add_test(tcase, post_refuses_a_piece_outside_its_local_region);
     tcase_add_test(tcase, list_with_one_bad_operation_posts_none);
     tcase_add_test(tcase, write_on_a_read_only_endpoint_is_refused);
     tcase_add_test(tcase, write_to_a_read_only_region_is_refused);
     tcase_add_test(tcase, region_can_be_deregistered_and_registered_again);
     tcase_add_test(tcase, deregistered_region_cannot_be_reached);
+    tcase_add_loop_test(tcase, target_refuses_what_only_the_initiator_believes_in, 0, 3);
     tcase_add_test(tcase, endpoint_reaches_only_its_own_domain);
     tcase_add_test(tcase, stale_generation_is_refused_and_every_hold_released);
     tcase_add_test(tcase, unknown_nonce_is_refused);

@@ -106,6 +106,25 @@ START_TEST(first_and_last_byte_of_a_region_can_be_reached)
 }
 END_TEST
 
+/* Ranges of many sizes that end exactly where the region ends. */
+START_TEST(ranges_that_end_with_the_region_can_be_reached)
+{
+    static const size_t lengths[] = {2, 8, 4096, 65537, REGION_BYTES - 1, REGION_BYTES};
+
+    link_open(&link0, UC_FABRIC_READ_WRITE);
+    for (size_t idx = 0; idx < sizeof(lengths) / sizeof(lengths[0]); idx++) {
+        uint64_t offset = REGION_BYTES - lengths[idx];
+
+        target_fill(0, 0, (uint8_t)idx);
+        op_init(&op, UC_FABRIC_READ, offset, 0, lengths[idx]);
+        ck_assert_int_eq(op_run(&link0, &op), UC_OK);
+        assert_local_is_remote(0, (uint8_t)idx, offset, lengths[idx]);
+        ck_assert_int_eq(write_and_flush(&link0, offset, 0, lengths[idx]), UC_OK);
+    }
+    link_close(&link0);
+}
+END_TEST
+
 /* A list of many operations: each completes once, and READs in the order posted. */
 START_TEST(many_operations_in_one_list_complete_once_and_in_order)
 {
@@ -258,6 +277,7 @@ transfer_cases(void)
     tcase_add_test(tcase, read_returns_what_was_written);
     tcase_add_test(tcase, every_region_of_the_domain_can_be_reached);
     tcase_add_test(tcase, first_and_last_byte_of_a_region_can_be_reached);
+    tcase_add_test(tcase, ranges_that_end_with_the_region_can_be_reached);
     tcase_add_test(tcase, many_operations_in_one_list_complete_once_and_in_order);
     tcase_add_test(tcase, mixed_operations_do_not_disturb_each_other);
     tcase_add_test(tcase, completion_may_post_its_operation_again);

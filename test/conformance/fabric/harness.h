@@ -4,7 +4,8 @@
  * @file harness.h
  * A target with a thread of its own and an initiator on the test's thread, over the provider that
  * UCM_FABRIC names (default tcp) at the address UCM_FABRIC_ADDRESS (default 127.0.0.1).
- * UCM_TEST_SCALE is a percentage for the heavy counts, for slow machines.
+ * UCM_TEST_SCALE is a percentage for the heavy counts, for slow machines; UCM_TEST_CYCLES is the number
+ * of connections that the soak test makes one after the other.
  *
  * Threads: everything is called by the test's thread. What belongs to the target's thread is touched
  * by functions handed to target_call(), or is atomic.
@@ -18,6 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include <check.h>
 
@@ -32,7 +34,8 @@ enum {
     SLOT_COUNT = REGION_BYTES / SLOT_BYTES,
     GRANT_COUNT = 512,
     PIECE_COUNT = 512,
-    GENERATION = 7, /* of every slot */
+    FLIGHT_BYTES = 64 << 10, /* of an operation in a flight */
+    GENERATION = 7,          /* of every slot */
 };
 
 struct target;
@@ -53,6 +56,7 @@ struct target {
     struct uc_fabric *fabric;
     struct uc_fabric_domain *domains[DOMAIN_COUNT];
     struct uc_fabric_region *regions[DOMAIN_COUNT][REGION_COUNT];
+    int memory_fd[DOMAIN_COUNT]; /* the regions one behind the other */
     uint8_t *memory[DOMAIN_COUNT][REGION_COUNT];
     struct uc_fabric_region_key keys[DOMAIN_COUNT][REGION_COUNT];
     struct uc_fabric_listener *listener;
@@ -82,6 +86,12 @@ struct initiator {
     uint8_t *memory;
 };
 
+/** Where a target listens, and what it gives: this process's or a process of its own. */
+struct destination {
+    uint16_t port;
+    struct uc_fabric_region_key keys[REGION_COUNT]; /* of one domain */
+};
+
 /** One connection as the initiator sees it. */
 struct link {
     struct uc_fabric_endpoint *endpoint;
@@ -106,15 +116,20 @@ extern struct initiator initiator;
 void both_open(void);
 void both_close(void);
 
-/** The target's half of them. */
+/** The halves of them. The initiator needs the port to find its device. */
 void target_open(void);
 void target_close(void);
+void initiator_open(uint16_t port);
+void initiator_close(void);
 
 const char *fabric_name(void);
 const char *fabric_address(void);
 
 /** @return at least 1 */
 int scaled(int count);
+
+/** @return the number in an environment variable, @p otherwise without one. */
+long environment_number(const char *name, long otherwise);
 
 /** Run a function on the target's thread and wait for it. */
 void target_call(void (*call)(struct target *target, void *argument), void *argument);
@@ -142,18 +157,35 @@ size_t value_match(const uint8_t *bytes, uint8_t value, size_t count);
 /** Copy target memory out, on the target's thread. */
 void target_peek(size_t domain_idx, size_t region_idx, uint64_t offset, void *bytes, size_t count);
 
+/** @return a region's memory as it is registered; target's thread. */
+struct uc_fabric_memory target_memory(
+        const struct target *self, size_t domain_idx, size_t region_idx);
+
 /** Fence and free the target's endpoint of a grant. */
 void target_cut(struct grant *grant);
 
 /** @return what is left of a nonce: a fresh grant. */
 struct grant *grant_make(size_t domain_idx, enum uc_fabric_access access);
 
+/** Make a spent grant fresh again; its endpoint is gone. */
+void grant_renew(struct grant *grant);
+
+/** The nonce of a target's grant number @p grant_idx. */
+void nonce_of_grant(size_t grant_idx, uint8_t *nonce);
+
 /** Start connecting with the keys of a domain. */
 void link_start(struct link *link, struct grant *grant, size_t key_domain_idx, uint64_t timeout_ms);
 
-/** Start with any nonce. */
-void link_start_nonce(struct link *link, const uint8_t *nonce, uint16_t port, size_t key_domain_idx,
+/** Start with any nonce, at any target. */
+void link_start_nonce(struct link *link, const uint8_t *nonce, const struct destination *where,
         uint64_t timeout_ms);
+
+/** Start with keys of the test's own. */
+void link_start_keys(struct link *link, struct grant *grant,
+        const struct uc_fabric_region_key *keys, size_t key_count);
+
+/** @return this process's target, with the keys of a domain */
+struct destination target_destination(size_t key_domain_idx);
 
 /** Connect to domain 0 and wait until it is ready on both sides. */
 void link_open(struct link *link, enum uc_fabric_access access);
@@ -197,11 +229,64 @@ enum uc_status write_and_flush(
 /** @return descriptors open in this process */
 int fd_count(void);
 
+/* A list of operations of FLIGHT_BYTES each that is under way when something happens. */
+
+struct flight {
+    struct test_op *ops;
+    int count;
+};
+
+/** At least 8 operations, fewer on slow machines. */
+struct flight flight_make(void);
+void flight_free(struct flight *flight);
+
+/** Post a list of operations of two opcodes in turn. */
+void flight_post(struct flight *flight, struct link *link, enum uc_fabric_opcode even,
+        enum uc_fabric_opcode odd);
+
+/** @return completions so far */
+int flight_done(const struct flight *flight);
+
+/** Assert that every operation completed exactly once, with Ok or as flushed. */
+void flight_assert_over(const struct flight *flight);
+
+/* A peer in a process of its own, which can be stopped and killed: this executable once more. */
+
+struct peer_process {
+    pid_t pid;
+    int input;  /* its end ends the process */
+    int output; /* lines it says */
+};
+
+/** A target with PEER_GRANT_COUNT read-write grants in domain 0. */
+void peer_target_start(struct peer_process *peer, struct destination *where_out);
+
+/** An initiator that goes as far as @p state, says so and stays there. Waits for that. */
+void peer_initiator_start(struct peer_process *peer, const struct grant *grant, const char *state);
+
+/** SIGSTOP, and wait until it is stopped; SIGCONT. */
+void peer_freeze(const struct peer_process *peer);
+void peer_thaw(const struct peer_process *peer);
+
+/** SIGKILL and reap. A second call does nothing. */
+void peer_kill(struct peer_process *peer);
+
+/** What the processes run. @return an exit code */
+int peer_main(char **arguments);
+
+enum {
+    PEER_GRANT_COUNT = 8,
+};
+
 /* One per file of cases. */
+TCase *capability_cases(void);
 TCase *transfer_cases(void);
 TCase *shape_cases(void);
 TCase *refusal_cases(void);
 TCase *failure_cases(void);
+TCase *killed_cases(void);
+TCase *killed_initiator_cases(void);
 TCase *connection_cases(void);
+TCase *soak_cases(void);
 
 #endif /* UC_TEST_FABRIC_HARNESS_H */

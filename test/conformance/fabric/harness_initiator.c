@@ -36,10 +36,18 @@ fabric_address(void)
     return environment("UCM_FABRIC_ADDRESS", "127.0.0.1");
 }
 
+long
+environment_number(const char *name, long otherwise)
+{
+    const char *text = environment(name, "");
+
+    return text[0] == '\0' ? otherwise : strtol(text, NULL, 10);
+}
+
 int
 scaled(int count)
 {
-    long percent = strtol(environment("UCM_TEST_SCALE", "100"), NULL, 10);
+    long percent = environment_number("UCM_TEST_SCALE", 100);
     long result = percent < 1 || percent > 100 ? count : count * percent / 100;
 
     return result < 1 ? 1 : (int)result;
@@ -68,23 +76,19 @@ initiator_step(void)
 }
 
 void
-both_open(void)
+initiator_open(uint16_t port)
 {
-    struct uc_fabric_config config = {.address = fabric_address()};
+    struct uc_fabric_config config = {.address = fabric_address(), .port = port};
     void *memory =
             mmap(NULL, LOCAL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-    target_open();
-    ck_assert_ptr_ne(memory, MAP_FAILED);
-    memset(&initiator, 0, sizeof(initiator));
     struct uc_fabric_memory range = uc_fabric_host_memory(memory, LOCAL_BYTES);
 
+    ck_assert_ptr_ne(memory, MAP_FAILED);
+    memset(&initiator, 0, sizeof(initiator));
     initiator.memory = memory;
-    initiator.ops = target.ops;
-    config.port = target.port;
+    ck_assert_msg(uc_fabric_find(fabric_name(), &initiator.ops) == UC_OK, "%s", uc_last_error());
     ck_assert_msg(initiator.ops->open(&config, &initiator.fabric) == UC_OK, "%s", uc_last_error());
     initiator.ops->caps(initiator.fabric, &initiator.caps);
-    ck_assert_uint_ge(initiator.caps.max_piece_count, 512);
     ck_assert_int_eq(initiator.ops->domain_open(initiator.fabric, &initiator.domain), UC_OK);
     ck_assert_int_eq(initiator.ops->region_register(initiator.domain, &range, UINT32_MAX,
                              UC_FABRIC_READ_WRITE, &initiator.region),
@@ -92,12 +96,25 @@ both_open(void)
 }
 
 void
-both_close(void)
+initiator_close(void)
 {
     initiator.ops->region_deregister(initiator.region);
     initiator.ops->domain_close(initiator.domain);
     initiator.ops->close(initiator.fabric);
     (void)munmap(initiator.memory, LOCAL_BYTES);
+}
+
+void
+both_open(void)
+{
+    target_open();
+    initiator_open(target.port);
+}
+
+void
+both_close(void)
+{
+    initiator_close();
     target_close();
 }
 
@@ -117,25 +134,49 @@ on_state(void *context, struct uc_fabric_endpoint *endpoint, enum uc_status stat
     }
 }
 
+static void
+start(struct link *link, struct uc_fabric_connect *params)
+{
+    memset(link, 0, sizeof(*link));
+    params->address = fabric_address();
+    params->on_state = on_state;
+    params->context = link;
+    ck_assert_msg(initiator.ops->connect(initiator.domain, params, &link->endpoint) == UC_OK, "%s",
+            uc_last_error());
+    ck_assert_int_eq(link->ok_count + link->failure_count, 0); /* never inside connect */
+}
+
 void
-link_start_nonce(struct link *link, const uint8_t *nonce, uint16_t port, size_t key_domain_idx,
+link_start_nonce(struct link *link, const uint8_t *nonce, const struct destination *where,
         uint64_t timeout_ms)
 {
     struct uc_fabric_connect params = {
-            .address = fabric_address(),
-            .port = port,
+            .port = where->port,
             .nonce = nonce,
-            .regions = target.keys[key_domain_idx],
+            .regions = where->keys,
             .region_count = REGION_COUNT,
             .timeout_ms = timeout_ms,
-            .on_state = on_state,
-            .context = link,
     };
 
-    memset(link, 0, sizeof(*link));
-    ck_assert_msg(initiator.ops->connect(initiator.domain, &params, &link->endpoint) == UC_OK, "%s",
-            uc_last_error());
-    ck_assert_int_eq(link->ok_count + link->failure_count, 0); /* never inside connect */
+    start(link, &params);
+}
+
+void
+link_start_keys(struct link *link, struct grant *grant, const struct uc_fabric_region_key *keys,
+        size_t key_count)
+{
+    uint8_t nonce[UC_FABRIC_NONCE_BYTES];
+    struct uc_fabric_connect params = {
+            .port = target.port,
+            .nonce = nonce,
+            .regions = keys,
+            .region_count = key_count,
+            .timeout_ms = 20000,
+    };
+
+    nonce_of_grant((size_t)(grant - target.grants), nonce);
+    start(link, &params);
+    link->grant = grant;
 }
 
 void
@@ -222,6 +263,62 @@ write_and_flush(struct link *link, uint64_t remote_offset, size_t local_offset, 
     ck_assert_int_eq(write.done_count, 1);
     ck_assert_int_eq(flush.done_count, 1);
     return write.status == UC_OK ? flush.status : write.status;
+}
+
+struct flight
+flight_make(void)
+{
+    struct flight flight = {.count = scaled(64) < 8 ? 8 : scaled(64)};
+
+    flight.ops = calloc((size_t)flight.count, sizeof(*flight.ops));
+    ck_assert_ptr_nonnull(flight.ops);
+    return flight;
+}
+
+void
+flight_free(struct flight *flight)
+{
+    free(flight->ops);
+    flight->ops = NULL;
+}
+
+void
+flight_post(struct flight *flight, struct link *link, enum uc_fabric_opcode even,
+        enum uc_fabric_opcode odd)
+{
+    for (int idx = 0; idx < flight->count; idx++) {
+        size_t place = (size_t)idx * FLIGHT_BYTES;
+        enum uc_fabric_opcode opcode = idx % 2 == 0 ? even : odd;
+
+        op_init(&flight->ops[idx], opcode, place % REGION_BYTES, place,
+                opcode == UC_FABRIC_FLUSH ? 0 : FLIGHT_BYTES);
+        flight->ops[idx].op.next = idx + 1 < flight->count ? &flight->ops[idx + 1].op : NULL;
+    }
+    ck_assert_int_eq(initiator.ops->post(link->endpoint, &flight->ops[0].op), UC_OK);
+}
+
+int
+flight_done(const struct flight *flight)
+{
+    int count = 0;
+
+    for (int idx = 0; idx < flight->count; idx++) {
+        count += flight->ops[idx].done_count;
+    }
+    return count;
+}
+
+void
+flight_assert_over(const struct flight *flight)
+{
+    ck_assert_int_eq(flight_done(flight), flight->count);
+    for (int idx = 0; idx < flight->count; idx++) {
+        const struct test_op *op = &flight->ops[idx];
+
+        ck_assert_int_eq(op->done_count, 1);
+        ck_assert_msg(op->status == UC_OK || op->status == UC_ERR_UNHEALTHY, "operation %d: %s",
+                idx, uc_status_name(op->status));
+    }
 }
 
 size_t

@@ -15,10 +15,10 @@
 
 struct target target;
 
-static void
-nonce_of(const struct grant *grant, uint8_t *nonce)
+void
+nonce_of_grant(size_t grant_idx, uint8_t *nonce)
 {
-    uint32_t idx = (uint32_t)(grant - target.grants);
+    uint32_t idx = (uint32_t)grant_idx;
 
     memset(nonce, 0x5a, UC_FABRIC_NONCE_BYTES);
     memcpy(nonce, &idx, sizeof(idx));
@@ -34,7 +34,7 @@ admit(void *context, const uint8_t nonce[UC_FABRIC_NONCE_BYTES],
         struct grant *grant = &self->grants[idx];
         uint8_t want[UC_FABRIC_NONCE_BYTES];
 
-        nonce_of(grant, want);
+        nonce_of_grant(idx, want);
         if (memcmp(want, nonce, sizeof(want)) == 0 && !grant->is_spent) {
             grant->is_spent = true;
             admission_out->domain = self->domains[grant->domain_idx];
@@ -303,30 +303,77 @@ grant_make(size_t domain_idx, enum uc_fabric_access access)
     return request.grant;
 }
 
+static void
+renew_grant(struct target *self, void *argument)
+{
+    struct grant *grant = argument;
+
+    (void)self;
+    ck_assert_ptr_null(grant->endpoint);
+    grant->is_spent = false;
+    atomic_store(&grant->connected_count, 0);
+    atomic_store(&grant->gone_count, 0);
+}
+
+void
+grant_renew(struct grant *grant)
+{
+    target_call(renew_grant, grant);
+}
+
+struct destination
+target_destination(size_t key_domain_idx)
+{
+    struct destination where = {.port = target.port};
+
+    memcpy(where.keys, target.keys[key_domain_idx], sizeof(where.keys));
+    return where;
+}
+
 void
 link_start(struct link *link, struct grant *grant, size_t key_domain_idx, uint64_t timeout_ms)
 {
+    struct destination where = target_destination(key_domain_idx);
     uint8_t nonce[UC_FABRIC_NONCE_BYTES];
 
-    nonce_of(grant, nonce);
-    link_start_nonce(link, nonce, target.port, key_domain_idx, timeout_ms);
+    nonce_of_grant((size_t)(grant - target.grants), nonce);
+    link_start_nonce(link, nonce, &where, timeout_ms);
     link->grant = grant;
 }
 
+struct uc_fabric_memory
+target_memory(const struct target *self, size_t domain_idx, size_t region_idx)
+{
+    struct uc_fabric_memory memory =
+            uc_fabric_host_memory(self->memory[domain_idx][region_idx], REGION_BYTES);
+
+    memory.fd = self->memory_fd[domain_idx];
+    memory.fd_offset_bytes = region_idx * (uint64_t)REGION_BYTES;
+    return memory;
+}
+
+/* A file per domain, as a server has it, so that a provider can hand it out. */
 static void
 open_memory(size_t domain_idx)
 {
-    for (size_t idx = 0; idx < REGION_COUNT; idx++) {
-        void *memory = mmap(
-                NULL, REGION_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        struct uc_fabric_memory range = uc_fabric_host_memory(memory, REGION_BYTES);
-        struct uc_fabric_region **region = &target.regions[domain_idx][idx];
+    const size_t length = (size_t)REGION_COUNT * REGION_BYTES;
+    int fd = memfd_create("fabric-conformance", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    uint8_t *memory;
 
-        ck_assert_ptr_ne(memory, MAP_FAILED);
-        target.memory[domain_idx][idx] = memory;
-        ck_assert_int_eq(target.ops->region_register(target.domains[domain_idx], &range,
-                                 (uint32_t)idx, UC_FABRIC_READ_WRITE, region),
-                UC_OK);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(ftruncate(fd, (off_t)length), 0);
+    memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    ck_assert_ptr_ne(memory, MAP_FAILED);
+    target.memory_fd[domain_idx] = fd;
+    for (size_t idx = 0; idx < REGION_COUNT; idx++) {
+        struct uc_fabric_region **region = &target.regions[domain_idx][idx];
+        struct uc_fabric_memory range;
+
+        target.memory[domain_idx][idx] = memory + idx * REGION_BYTES;
+        range = target_memory(&target, domain_idx, idx);
+        ck_assert_msg(target.ops->region_register(target.domains[domain_idx], &range, (uint32_t)idx,
+                              UC_FABRIC_READ_WRITE, region) == UC_OK,
+                "%s", uc_last_error());
         target.ops->region_key(*region, &target.keys[domain_idx][idx]);
         ck_assert_uint_eq(target.keys[domain_idx][idx].length_bytes, REGION_BYTES);
     }
@@ -381,9 +428,10 @@ target_close(void)
             if (target.regions[domain_idx][idx] != NULL) {
                 target.ops->region_deregister(target.regions[domain_idx][idx]);
             }
-            (void)munmap(target.memory[domain_idx][idx], REGION_BYTES);
         }
         target.ops->domain_close(target.domains[domain_idx]);
+        (void)munmap(target.memory[domain_idx][0], (size_t)REGION_COUNT * REGION_BYTES);
+        (void)close(target.memory_fd[domain_idx]);
     }
     target.ops->close(target.fabric);
     (void)close(target.wake_fd);
