@@ -55,6 +55,9 @@ fixture_stop(void)
     if (fx.entry != NULL) {
         drain();
     }
+    uc_token_destroy(fx.get_token);
+    uc_token_destroy(fx.put_token);
+    uc_token_destroy(fx.plan);
     uc_entry_destroy(fx.entry);
     uc_fake_store_destroy(&fx.fake->base);
     fx = (struct fixture){0};
@@ -86,6 +89,29 @@ fixture_put_token(size_t key_count)
     ck_assert_int_eq(uc_scheduler_prepare_put(fx.scheduler, "r", keys, key_count, &token), UC_OK);
     ck_assert_ptr_nonnull(token);
     return token;
+}
+
+void
+fixture_start_windows(enum kind kind)
+{
+    fixture_start(kind);
+    fixture_register();
+    fx.get_token = fixture_get_token(3);
+    fx.put_token = fixture_put_token(3);
+    ck_assert_int_eq(uc_scheduler_prepare_prefetch(fx.scheduler, "r", &fx.plan), UC_OK);
+}
+
+enum uc_status
+fixture_submit(enum job_class job_class, uint64_t job_id)
+{
+    switch (job_class) {
+    case JOB_GET:
+        return uc_worker_submit_get(fx.worker, job_id, payloads, 3, fx.get_token, NULL);
+    case JOB_PUT:
+        return uc_worker_submit_put(fx.worker, job_id, payloads, 3, fx.put_token, NULL);
+    default:
+        return uc_worker_submit_prefetch(fx.worker, job_id, fx.plan);
+    }
 }
 
 void

@@ -33,6 +33,17 @@ struct fixture {
     struct uc_worker *worker;
     bool is_tokened;
     bool is_prefetchable;
+    struct uc_token *get_token; /* of fixture_start_windows(), else NULL */
+    struct uc_token *put_token;
+    struct uc_token *plan;
+};
+
+/** The three ways to submit a job. */
+enum job_class {
+    JOB_GET,
+    JOB_PUT,
+    JOB_PREFETCH,
+    JOB_CLASS_COUNT,
 };
 
 extern struct fixture fx;
@@ -45,6 +56,12 @@ extern const struct uc_block_payload payloads[8];
 
 void fixture_start(enum kind kind);
 void fixture_stop(void);
+
+/** Start, register "r", and open a window of each class over the first three keys; stopped as ever. */
+void fixture_start_windows(enum kind kind);
+
+/** Submit a job of one of these windows. */
+enum uc_status fixture_submit(enum job_class job_class, uint64_t job_id);
 
 /** Register "r". */
 void fixture_register(void);

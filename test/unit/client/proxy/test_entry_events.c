@@ -6,50 +6,6 @@
 
 #include "test/unit/client/proxy/entry_fixture.h"
 
-static struct uc_token *get_token;
-static struct uc_token *put_token;
-static struct uc_token *plan;
-
-static void
-start(int kind)
-{
-    fixture_start((enum kind)kind);
-    fixture_register();
-    get_token = fixture_get_token(3);
-    put_token = fixture_put_token(3);
-    ck_assert_int_eq(uc_scheduler_prepare_prefetch(fx.scheduler, "r", &plan), UC_OK);
-}
-
-static void
-stop(void)
-{
-    uc_token_destroy(get_token);
-    uc_token_destroy(put_token);
-    uc_token_destroy(plan);
-    fixture_stop();
-}
-
-/* The three ways to submit a job. */
-enum job_class {
-    JOB_GET,
-    JOB_PUT,
-    JOB_PREFETCH,
-    JOB_CLASS_COUNT,
-};
-
-static enum uc_status
-submit(enum job_class job_class, uint64_t job_id)
-{
-    switch (job_class) {
-    case JOB_GET:
-        return uc_worker_submit_get(fx.worker, job_id, payloads, 3, get_token, NULL);
-    case JOB_PUT:
-        return uc_worker_submit_put(fx.worker, job_id, payloads, 3, put_token, NULL);
-    default:
-        return uc_worker_submit_prefetch(fx.worker, job_id, plan);
-    }
-}
-
 /* V-46, R-5.20, R-4.29, R-4.30 */
 START_TEST(wait_runs_out_of_time_and_the_event_comes_later)
 {
@@ -57,18 +13,18 @@ START_TEST(wait_runs_out_of_time_and_the_event_comes_later)
     uint64_t job_id = 1;
     size_t count = 99;
 
-    start(_i);
+    fixture_start_windows(_i);
     fx.fake->hold_events = true;
-    ck_assert_int_eq(submit(JOB_GET, 1), UC_OK);
+    ck_assert_int_eq(fixture_submit(JOB_GET, 1), UC_OK);
     ck_assert_int_eq(uc_worker_wait(fx.worker, &job_id, 1, 0, &result, 1, &count), UC_ERR_TIMEOUT);
     ck_assert_uint_eq(count, 0);
-    ck_assert_int_eq(submit(JOB_GET, 1), UC_ERR_DUPLICATE_KEY);
+    ck_assert_int_eq(fixture_submit(JOB_GET, 1), UC_ERR_DUPLICATE_KEY);
     uc_fake_store_finish(fx.fake, 1, UC_ERR_TIMEOUT);
     ck_assert_int_eq(uc_worker_wait(fx.worker, &job_id, 1, 0, &result, 1, &count), UC_OK);
     ck_assert_uint_eq(count, 1);
     ck_assert_int_eq(result.code, UC_ERR_TIMEOUT);
     uc_io_results_release(&result, 1);
-    stop();
+    fixture_stop();
 }
 END_TEST
 
@@ -79,11 +35,11 @@ START_TEST(timed_out_wait_delivers_what_is_ready)
     struct uc_io_result results[3];
     size_t count = 99;
 
-    start(KIND_PLAIN);
+    fixture_start_windows(KIND_PLAIN);
     fx.fake->hold_events = true;
-    ck_assert_int_eq(submit(JOB_GET, 1), UC_OK);
-    ck_assert_int_eq(submit(JOB_PUT, 2), UC_OK);
-    ck_assert_int_eq(submit(JOB_PREFETCH, 3), UC_OK); /* synthetic, ready at once */
+    ck_assert_int_eq(fixture_submit(JOB_GET, 1), UC_OK);
+    ck_assert_int_eq(fixture_submit(JOB_PUT, 2), UC_OK);
+    ck_assert_int_eq(fixture_submit(JOB_PREFETCH, 3), UC_OK); /* synthetic, ready at once */
     uc_fake_store_finish(fx.fake, 2, UC_OK);
     ck_assert_int_eq(uc_worker_wait(fx.worker, job_ids, 3, 0, results, 3, &count), UC_ERR_TIMEOUT);
     ck_assert_uint_eq(count, 2);
@@ -92,7 +48,7 @@ START_TEST(timed_out_wait_delivers_what_is_ready)
     fixture_expect_no_event();
     uc_fake_store_finish(fx.fake, 1, UC_OK);
     fixture_expect_event(1, UC_OK);
-    stop();
+    fixture_stop();
 }
 END_TEST
 
@@ -103,16 +59,16 @@ START_TEST(wait_ignores_unknown_and_repeated_ids)
     struct uc_io_result results[3];
     size_t count = 99;
 
-    start(_i);
-    ck_assert_int_eq(submit(JOB_GET, 1), UC_OK);
+    fixture_start_windows(_i);
+    ck_assert_int_eq(fixture_submit(JOB_GET, 1), UC_OK);
     ck_assert_int_eq(uc_worker_wait(fx.worker, job_ids, 3, -1, results, 2, &count), UC_OK);
     ck_assert_uint_eq(count, 1);
     ck_assert_uint_eq(results[0].job_id, 1);
     ck_assert_int_eq(uc_worker_wait(fx.worker, job_ids, 3, -1, results, 2, &count), UC_OK);
     ck_assert_uint_eq(count, 0);
-    ck_assert_int_eq(submit(JOB_GET, 1), UC_OK);
+    ck_assert_int_eq(fixture_submit(JOB_GET, 1), UC_OK);
     fixture_expect_event(1, UC_OK);
-    stop();
+    fixture_stop();
 }
 END_TEST
 
@@ -123,15 +79,15 @@ START_TEST(wait_with_too_little_room_consumes_nothing)
     struct uc_io_result results[2];
     size_t count = 99;
 
-    start(_i);
-    ck_assert_int_eq(submit(JOB_GET, 1), UC_OK);
-    ck_assert_int_eq(submit(JOB_PREFETCH, 2), UC_OK);
+    fixture_start_windows(_i);
+    ck_assert_int_eq(fixture_submit(JOB_GET, 1), UC_OK);
+    ck_assert_int_eq(fixture_submit(JOB_PREFETCH, 2), UC_OK);
     ck_assert_int_eq(
             uc_worker_wait(fx.worker, job_ids, 3, -1, results, 1, &count), UC_ERR_INVALID_PARAM);
     ck_assert_uint_eq(count, 99);
     ck_assert_int_eq(uc_worker_wait(fx.worker, job_ids, 3, -1, results, 2, &count), UC_OK);
     ck_assert_uint_eq(count, 2);
-    stop();
+    fixture_stop();
 }
 END_TEST
 
@@ -143,19 +99,19 @@ START_TEST(wait_returns_results_in_the_order_of_the_list)
     struct uc_io_result results[7];
     size_t count = 0;
 
-    start(_i);
-    ck_assert_int_eq(submit(JOB_GET, 1), UC_OK);
-    ck_assert_int_eq(submit(JOB_PREFETCH, 2), UC_OK);
-    ck_assert_int_eq(submit(JOB_PUT, 3), UC_OK);
-    ck_assert_int_eq(submit(JOB_PREFETCH, 4), UC_OK);
-    ck_assert_int_eq(submit(JOB_GET, 5), UC_OK);
+    fixture_start_windows(_i);
+    ck_assert_int_eq(fixture_submit(JOB_GET, 1), UC_OK);
+    ck_assert_int_eq(fixture_submit(JOB_PREFETCH, 2), UC_OK);
+    ck_assert_int_eq(fixture_submit(JOB_PUT, 3), UC_OK);
+    ck_assert_int_eq(fixture_submit(JOB_PREFETCH, 4), UC_OK);
+    ck_assert_int_eq(fixture_submit(JOB_GET, 5), UC_OK);
     ck_assert_int_eq(uc_worker_wait(fx.worker, job_ids, 7, -1, results, 7, &count), UC_OK);
     ck_assert_uint_eq(count, 5);
     for (size_t idx = 0; idx < 5; idx++) {
         ck_assert_uint_eq(results[idx].job_id, want[idx]);
     }
     fixture_expect_no_event();
-    stop();
+    fixture_stop();
 }
 END_TEST
 
@@ -165,9 +121,9 @@ START_TEST(get_finished_delivers_up_to_capacity)
     struct uc_io_result results[3];
     size_t count = 99;
 
-    start(_i);
+    fixture_start_windows(_i);
     for (uint64_t job_id = 0; job_id < 4; job_id++) {
-        ck_assert_int_eq(submit((enum job_class)(job_id % JOB_CLASS_COUNT), job_id), UC_OK);
+        ck_assert_int_eq(fixture_submit((enum job_class)(job_id % JOB_CLASS_COUNT), job_id), UC_OK);
     }
     ck_assert_int_eq(uc_worker_get_finished(fx.worker, NULL, 0, &count), UC_OK);
     ck_assert_uint_eq(count, 0);
@@ -177,7 +133,7 @@ START_TEST(get_finished_delivers_up_to_capacity)
     ck_assert_uint_eq(count, 1);
     ck_assert_int_eq(uc_worker_get_finished(fx.worker, results, 3, &count), UC_OK);
     ck_assert_uint_eq(count, 0);
-    stop();
+    fixture_stop();
 }
 END_TEST
 
@@ -187,14 +143,14 @@ START_TEST(event_of_an_unknown_job_is_dropped)
     struct uc_io_result results[2];
     size_t count = 99;
 
-    start(_i);
+    fixture_start_windows(_i);
     uc_fake_store_deliver_stray(fx.fake, 50);
     uc_fake_store_deliver_stray(fx.fake, 51);
-    ck_assert_int_eq(submit(JOB_GET, 1), UC_OK);
+    ck_assert_int_eq(fixture_submit(JOB_GET, 1), UC_OK);
     ck_assert_int_eq(uc_worker_get_finished(fx.worker, results, 2, &count), UC_OK);
     ck_assert_uint_eq(count, 1);
     ck_assert_uint_eq(results[0].job_id, 1);
-    stop();
+    fixture_stop();
 }
 END_TEST
 
@@ -204,12 +160,12 @@ START_TEST(stray_does_not_take_the_place_of_a_synthetic_event)
     struct uc_io_result results[4];
     size_t count = 99;
 
-    start(KIND_PLAIN);
-    ck_assert_int_eq(submit(JOB_PREFETCH, 50), UC_OK);
+    fixture_start_windows(KIND_PLAIN);
+    ck_assert_int_eq(fixture_submit(JOB_PREFETCH, 50), UC_OK);
     uc_fake_store_deliver_stray(fx.fake, 50);
     ck_assert_int_eq(uc_worker_get_finished(fx.worker, results, 4, &count), UC_OK);
     ck_assert_uint_eq(count, 1);
-    stop();
+    fixture_stop();
 }
 END_TEST
 
@@ -220,8 +176,8 @@ START_TEST(wait_passes_a_store_error_on)
     uint64_t job_id = 1;
     size_t count = 99;
 
-    start(_i);
-    ck_assert_int_eq(submit(JOB_GET, 1), UC_OK);
+    fixture_start_windows(_i);
+    ck_assert_int_eq(fixture_submit(JOB_GET, 1), UC_OK);
     fx.fake->answers[UC_FAKE_WAIT] = UC_ERR_GENERAL;
     fx.fake->answers[UC_FAKE_GET_FINISHED] = UC_ERR_GENERAL;
     ck_assert_int_eq(uc_worker_wait(fx.worker, &job_id, 1, -1, &result, 1, &count), UC_ERR_GENERAL);
@@ -230,7 +186,7 @@ START_TEST(wait_passes_a_store_error_on)
     fx.fake->answers[UC_FAKE_WAIT] = UC_OK;
     ck_assert_int_eq(uc_worker_wait(fx.worker, &job_id, 1, -1, &result, 1, &count), UC_OK);
     ck_assert_uint_eq(count, 1);
-    stop();
+    fixture_stop();
 }
 END_TEST
 
@@ -245,22 +201,22 @@ is_readable(int fd)
 /* level triggered, over synthetic and store events. */
 START_TEST(event_fd_is_readable_while_events_wait)
 {
-    start(_i);
+    fixture_start_windows(_i);
     int fd = uc_worker_event_fd(fx.worker);
 
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(uc_worker_event_fd(fx.worker), fd);
     ck_assert(!is_readable(fd));
     for (enum job_class job_class = 0; job_class < JOB_CLASS_COUNT; job_class++) {
-        ck_assert_int_eq(submit(job_class, 1), UC_OK);
-        ck_assert_int_eq(submit(job_class, 2), UC_OK);
+        ck_assert_int_eq(fixture_submit(job_class, 1), UC_OK);
+        ck_assert_int_eq(fixture_submit(job_class, 2), UC_OK);
         ck_assert(is_readable(fd));
         fixture_expect_event(1, UC_OK);
         ck_assert(is_readable(fd));
         fixture_expect_event(2, UC_OK);
         ck_assert(!is_readable(fd));
     }
-    stop();
+    fixture_stop();
 }
 END_TEST
 
@@ -271,24 +227,24 @@ START_TEST(event_fd_made_late_shows_what_is_ready)
     uint64_t job_id = 1;
     size_t count;
 
-    start(_i);
-    ck_assert_int_eq(submit(JOB_PREFETCH, 1), UC_OK);
+    fixture_start_windows(_i);
+    ck_assert_int_eq(fixture_submit(JOB_PREFETCH, 1), UC_OK);
     int fd = uc_worker_event_fd(fx.worker);
 
     ck_assert(is_readable(fd));
     ck_assert_int_eq(uc_worker_wait(fx.worker, &job_id, 1, -1, &result, 1, &count), UC_OK);
     ck_assert(!is_readable(fd));
-    stop();
+    fixture_stop();
 }
 END_TEST
 
 START_TEST(store_without_event_fd_has_none)
 {
-    start(_i);
+    fixture_start_windows(_i);
     fx.fake->no_event_fd = true;
     ck_assert_int_eq(uc_worker_event_fd(fx.worker), -1);
     ck_assert_int_eq(uc_worker_event_fd(NULL), -1);
-    stop();
+    fixture_stop();
 }
 END_TEST
 

@@ -4,65 +4,21 @@
 
 #include "test/unit/client/proxy/entry_fixture.h"
 
-static struct uc_token *get_token;
-static struct uc_token *put_token;
-static struct uc_token *plan;
-
-static void
-start(int kind)
-{
-    fixture_start((enum kind)kind);
-    fixture_register();
-    get_token = fixture_get_token(3);
-    put_token = fixture_put_token(3);
-    ck_assert_int_eq(uc_scheduler_prepare_prefetch(fx.scheduler, "r", &plan), UC_OK);
-}
-
-static void
-stop(void)
-{
-    uc_token_destroy(get_token);
-    uc_token_destroy(put_token);
-    uc_token_destroy(plan);
-    fixture_stop();
-}
-
-/* The three ways to submit a job. */
-enum job_class {
-    JOB_GET,
-    JOB_PUT,
-    JOB_PREFETCH,
-    JOB_CLASS_COUNT,
-};
-
-static enum uc_status
-submit(enum job_class job_class, uint64_t job_id)
-{
-    switch (job_class) {
-    case JOB_GET:
-        return uc_worker_submit_get(fx.worker, job_id, payloads, 3, get_token, NULL);
-    case JOB_PUT:
-        return uc_worker_submit_put(fx.worker, job_id, payloads, 3, put_token, NULL);
-    default:
-        return uc_worker_submit_prefetch(fx.worker, job_id, plan);
-    }
-}
-
 /* */
 START_TEST(submit_calls_what_the_store_has)
 {
-    start(_i);
-    ck_assert_int_eq(submit(JOB_GET, 1), UC_OK);
+    fixture_start_windows(_i);
+    ck_assert_int_eq(fixture_submit(JOB_GET, 1), UC_OK);
     ck_assert_uint_eq(fx.fake->data.count, 3);
     ck_assert_mem_eq(fx.fake->data.ids, keys, 3 * sizeof(keys[0]));
-    ck_assert_int_eq(submit(JOB_PUT, 2), UC_OK);
-    ck_assert_int_eq(submit(JOB_PREFETCH, 3), UC_OK);
+    ck_assert_int_eq(fixture_submit(JOB_PUT, 2), UC_OK);
+    ck_assert_int_eq(fixture_submit(JOB_PREFETCH, 3), UC_OK);
     ck_assert_str_eq(fx.fake->data.log, fx.is_tokened && fx.is_prefetchable
                                                 ? "token_load token_dump prefetch "
                                         : fx.is_tokened      ? "token_load token_dump "
                                         : fx.is_prefetchable ? "load dump prefetch "
                                                              : "load dump ");
-    stop();
+    fixture_stop();
 }
 END_TEST
 
@@ -73,36 +29,36 @@ START_TEST(prefetch_without_lower_tier_succeeds_at_once)
     size_t count = 0;
     uint64_t job_id = 9;
 
-    start(_i);
-    ck_assert_int_eq(submit(JOB_PREFETCH, 9), UC_OK);
-    ck_assert_int_eq(submit(JOB_PREFETCH, 9), UC_ERR_DUPLICATE_KEY);
-    ck_assert_int_eq(submit(JOB_GET, 9), UC_ERR_DUPLICATE_KEY);
+    fixture_start_windows(_i);
+    ck_assert_int_eq(fixture_submit(JOB_PREFETCH, 9), UC_OK);
+    ck_assert_int_eq(fixture_submit(JOB_PREFETCH, 9), UC_ERR_DUPLICATE_KEY);
+    ck_assert_int_eq(fixture_submit(JOB_GET, 9), UC_ERR_DUPLICATE_KEY);
     fixture_expect_event(9, UC_OK);
     fixture_expect_no_event();
-    ck_assert_int_eq(submit(JOB_PREFETCH, 9), UC_OK);
+    ck_assert_int_eq(fixture_submit(JOB_PREFETCH, 9), UC_OK);
     ck_assert_int_eq(uc_worker_wait(fx.worker, &job_id, 1, -1, &result, 1, &count), UC_OK);
     ck_assert_uint_eq(count, 1);
     ck_assert(result.success);
     fixture_expect_no_event();
     ck_assert_uint_eq(fx.fake->calls[UC_FAKE_PREFETCH], 0);
     ck_assert_uint_eq(fx.fake->calls[UC_FAKE_WAIT], 0);
-    stop();
+    fixture_stop();
 }
 END_TEST
 
 /* V-44: one id space, in use until the event was consumed. */
 START_TEST(job_id_is_in_use_until_its_event_was_consumed)
 {
-    start(KIND_BOTH);
+    fixture_start_windows(KIND_BOTH);
     for (enum job_class first = 0; first < JOB_CLASS_COUNT; first++) {
-        ck_assert_int_eq(submit(first, 1), UC_OK);
+        ck_assert_int_eq(fixture_submit(first, 1), UC_OK);
         for (enum job_class second = 0; second < JOB_CLASS_COUNT; second++) {
-            ck_assert_int_eq(submit(second, 1), UC_ERR_DUPLICATE_KEY);
+            ck_assert_int_eq(fixture_submit(second, 1), UC_ERR_DUPLICATE_KEY);
         }
         fixture_expect_event(1, UC_OK);
         fixture_expect_no_event();
     }
-    stop();
+    fixture_stop();
 }
 END_TEST
 
@@ -115,14 +71,14 @@ START_TEST(refused_job_frees_its_id)
             [JOB_PREFETCH] = UC_FAKE_PREFETCH,
     };
 
-    start(KIND_BOTH);
+    fixture_start_windows(KIND_BOTH);
     fx.fake->answers[ops[_i]] = UC_ERR_RETRY;
-    ck_assert_int_eq(submit((enum job_class)_i, 1), UC_ERR_RETRY);
+    ck_assert_int_eq(fixture_submit((enum job_class)_i, 1), UC_ERR_RETRY);
     fixture_expect_no_event();
     fx.fake->answers[ops[_i]] = UC_OK;
-    ck_assert_int_eq(submit((enum job_class)_i, 1), UC_OK);
+    ck_assert_int_eq(fixture_submit((enum job_class)_i, 1), UC_OK);
     fixture_expect_event(1, UC_OK);
-    stop();
+    fixture_stop();
 }
 END_TEST
 
@@ -132,13 +88,13 @@ START_TEST(plain_store_refuses_token_with_payload)
     static const uint8_t byte = 1;
     struct uc_token token = {.keys = keys, .key_count = 1, .payload = &byte, .payload_bytes = 1};
 
-    start(_i);
+    fixture_start_windows(_i);
     ck_assert_int_eq(uc_worker_submit_get(fx.worker, 1, payloads, 1, &token, NULL),
             fx.is_tokened ? UC_OK : UC_ERR_INVALID_PARAM);
     ck_assert_int_eq(uc_worker_submit_put(fx.worker, 2, payloads, 1, &token, NULL),
             fx.is_tokened ? UC_OK : UC_ERR_INVALID_PARAM);
     ck_assert_uint_eq(fx.fake->calls[UC_FAKE_LOAD] + fx.fake->calls[UC_FAKE_DUMP], 0);
-    stop();
+    fixture_stop();
 }
 END_TEST
 
@@ -147,11 +103,11 @@ START_TEST(tokened_store_sees_token_with_empty_payload)
 {
     struct uc_token token = {.keys = keys, .key_count = 1};
 
-    start(KIND_TOKENED);
+    fixture_start_windows(KIND_TOKENED);
     ck_assert_int_eq(uc_worker_submit_get(fx.worker, 1, payloads, 1, &token, NULL), UC_OK);
     ck_assert_uint_eq(fx.fake->calls[UC_FAKE_TOKEN_LOAD], 1);
     ck_assert_uint_eq(fx.fake->data.payload_bytes, 0);
-    stop();
+    fixture_stop();
 }
 END_TEST
 
@@ -184,9 +140,9 @@ START_TEST(range_is_inside_the_token)
             .first_key = range_cases[_i].first_key, .key_count = range_cases[_i].key_count};
 
     for (enum kind kind = 0; kind < KIND_COUNT; kind++) {
-        start(kind);
+        fixture_start_windows(kind);
         ck_assert_int_eq(uc_worker_submit_get(fx.worker, 1, payloads, range_cases[_i].payload_count,
-                                 get_token, &io),
+                                 fx.get_token, &io),
                 range_cases[_i].want);
         if (range_cases[_i].want == UC_OK) {
             ck_assert_uint_eq(fx.fake->data.count, range_cases[_i].payload_count);
@@ -197,10 +153,10 @@ START_TEST(range_is_inside_the_token)
             fixture_expect_event(1, UC_OK);
         } else {
             ck_assert_str_eq(fx.fake->data.log, "");
-            ck_assert_int_eq(submit(JOB_GET, 1), UC_OK); /* the id is free */
+            ck_assert_int_eq(fixture_submit(JOB_GET, 1), UC_OK); /* the id is free */
             fixture_expect_event(1, UC_OK);
         }
-        stop();
+        fixture_stop();
     }
 }
 END_TEST
@@ -210,41 +166,41 @@ START_TEST(io_context_reaches_the_store)
 {
     struct uc_io_context io = {.prerequisite_handle = 77, .timeout_ms = 1234};
 
-    start(_i);
-    ck_assert_int_eq(uc_worker_submit_put(fx.worker, 1, payloads, 3, put_token, &io), UC_OK);
+    fixture_start_windows(_i);
+    ck_assert_int_eq(uc_worker_submit_put(fx.worker, 1, payloads, 3, fx.put_token, &io), UC_OK);
     ck_assert_uint_eq(fx.fake->data.prerequisite_handle, 77);
     ck_assert_uint_eq(fx.fake->data.timeout_ms, 1234);
-    stop();
+    fixture_stop();
 }
 END_TEST
 
 /* many submits per window. */
 START_TEST(one_window_takes_many_jobs)
 {
-    start(KIND_TOKENED);
+    fixture_start_windows(KIND_TOKENED);
     for (uint64_t first = 0; first < 3; first++) {
         struct uc_io_context io = {.first_key = first, .key_count = 1};
 
         ck_assert_int_eq(
-                uc_worker_submit_put(fx.worker, first, payloads, 1, put_token, &io), UC_OK);
+                uc_worker_submit_put(fx.worker, first, payloads, 1, fx.put_token, &io), UC_OK);
     }
     for (uint64_t first = 0; first < 3; first++) {
         fixture_expect_event(first, UC_OK);
     }
-    stop();
+    fixture_stop();
 }
 END_TEST
 
 /* G5: accepted is not succeeded. */
 START_TEST(failure_is_in_the_event)
 {
-    start(_i);
+    fixture_start_windows(_i);
     fx.fake->hold_events = true;
-    ck_assert_int_eq(submit(JOB_GET, 1), UC_OK);
+    ck_assert_int_eq(fixture_submit(JOB_GET, 1), UC_OK);
     fixture_expect_no_event();
     uc_fake_store_finish(fx.fake, 1, UC_ERR_NOT_FOUND);
     fixture_expect_event(1, UC_ERR_NOT_FOUND);
-    stop();
+    fixture_stop();
 }
 END_TEST
 
@@ -255,15 +211,15 @@ START_TEST(null_arguments_are_refused)
     size_t count = 0;
     struct uc_token no_keys = {.keys = NULL, .key_count = 3};
 
-    start(KIND_PLAIN);
+    fixture_start_windows(KIND_PLAIN);
     ck_assert_int_eq(
             uc_worker_submit_get(fx.worker, 1, payloads, 3, NULL, NULL), UC_ERR_INVALID_PARAM);
     ck_assert_int_eq(
-            uc_worker_submit_put(fx.worker, 1, NULL, 3, put_token, NULL), UC_ERR_INVALID_PARAM);
+            uc_worker_submit_put(fx.worker, 1, NULL, 3, fx.put_token, NULL), UC_ERR_INVALID_PARAM);
     ck_assert_int_eq(
             uc_worker_submit_get(fx.worker, 1, payloads, 3, &no_keys, NULL), UC_ERR_INVALID_PARAM);
     ck_assert_int_eq(uc_worker_submit_prefetch(fx.worker, 1, NULL), UC_ERR_INVALID_PARAM);
-    ck_assert_int_eq(uc_worker_submit_prefetch(NULL, 1, plan), UC_ERR_INVALID_PARAM);
+    ck_assert_int_eq(uc_worker_submit_prefetch(NULL, 1, fx.plan), UC_ERR_INVALID_PARAM);
     ck_assert_int_eq(uc_worker_get_finished(fx.worker, NULL, 1, &count), UC_ERR_INVALID_PARAM);
     ck_assert_int_eq(uc_worker_get_finished(fx.worker, &result, 1, NULL), UC_ERR_INVALID_PARAM);
     ck_assert_int_eq(
@@ -272,7 +228,7 @@ START_TEST(null_arguments_are_refused)
             uc_worker_wait(fx.worker, &job_id, 1, -2, &result, 1, &count), UC_ERR_INVALID_PARAM);
     ck_assert_int_eq(uc_worker_wait(fx.worker, NULL, 0, -1, NULL, 0, &count), UC_OK);
     ck_assert_int_eq(uc_worker_describe(fx.worker, NULL), UC_ERR_INVALID_PARAM);
-    stop();
+    fixture_stop();
 }
 END_TEST
 
