@@ -8,7 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <ucm/log.h>
+#include "core/config/store_config.h"
+
+static const char where[] = "cache store"; /* in texts */
 
 static const char *const write_choices[] = {"none", "through", NULL};
 
@@ -69,78 +71,8 @@ enum {
     FIELD_COUNT = sizeof(fields) / sizeof(fields[0]),
 };
 
-/* Read here by hand, or injected by the assembler. */
-static const char *const other_keys[] = {"checksum", "policy_config", UC_SETUP_NODE_PATH,
-        UC_SETUP_STORE_ROLE, UC_SETUP_TIERS_BELOW, UC_SETUP_PREREQUISITE_HOOK,
-        UC_SETUP_PIPED_LOWER_STORE};
-
-enum {
-    OTHER_COUNT = sizeof(other_keys) / sizeof(other_keys[0]),
-};
-
-static bool
-is_known(const char *key, const char **names)
-{
-    bool known = false;
-
-    for (size_t idx = 0; idx < FIELD_COUNT + OTHER_COUNT; idx++) {
-        names[idx] = idx < FIELD_COUNT ? fields[idx].key : other_keys[idx - FIELD_COUNT];
-        known = known || strcmp(names[idx], key) == 0;
-    }
-    return known;
-}
-
-/* The table rejects what it does not know; a plugin only warns (R-14.6). */
-static enum uc_status
-apply_fields(const struct uc_dict *dict, struct uc_cache_store_config *config)
-{
-    size_t count = uc_dict_count(dict);
-    const char **ignored = calloc(count + OTHER_COUNT + 1, sizeof(ignored[0]));
-    const char *names[FIELD_COUNT + OTHER_COUNT];
-    size_t ignored_count = OTHER_COUNT;
-    enum uc_status status;
-
-    if (ignored == NULL) {
-        return uc_error(UC_ERR_OUT_OF_MEMORY, "cache store: no memory to read the configuration");
-    }
-
-    memcpy(ignored, other_keys, sizeof(other_keys));
-    for (size_t idx = 0; idx < count; idx++) {
-        const char *key = uc_dict_key_at(dict, idx);
-
-        if (!is_known(key, names)) {
-            const char *nearest = uc_field_nearest(key, names, FIELD_COUNT + OTHER_COUNT);
-
-            uc_log_warn("cache store: unknown key \"%s\" is ignored%s%s%s", key,
-                    nearest == NULL ? "" : "; did you mean \"", nearest == NULL ? "" : nearest,
-                    nearest == NULL ? "" : "\"?");
-            ignored[ignored_count++] = key;
-        }
-    }
-    status = uc_field_apply(fields, FIELD_COUNT, dict, "cache store", ignored, config);
-    free(ignored);
-    return status;
-}
-
-/* "on" and "off" are texts to some readers of YAML and booleans to others. */
-static enum uc_status
-read_checksum(const struct uc_dict *dict, bool *checksum)
-{
-    const char *text = NULL;
-
-    *checksum = true;
-    if (!uc_dict_has(dict, "checksum") || uc_dict_get_bool(dict, "checksum", checksum) == UC_OK) {
-        return UC_OK;
-    }
-    if (uc_dict_get_string(dict, "checksum", &text) == UC_OK &&
-            (strcmp(text, "on") == 0 || strcmp(text, "off") == 0)) {
-        *checksum = strcmp(text, "on") == 0;
-        return UC_OK;
-    }
-
-    return uc_error(UC_ERR_INVALID_PARAM, "cache store: checksum is \"%s\"; write on or off",
-            text == NULL ? "no text" : text);
-}
+/* Read here by hand. */
+static const char *const other_keys[] = {"checksum", "policy_config", NULL};
 
 static enum uc_status
 read_capacity(struct uc_cache_store_config *config)
@@ -204,34 +136,20 @@ read_domain(struct uc_cache_store_config *config)
 }
 
 static enum uc_status
-read_injected(const struct uc_dict *dict, struct uc_cache_store_config *config)
+read_place(const struct uc_dict *dict, struct uc_cache_store_config *config)
 {
-    const char *text = "";
-    void *pointer = NULL;
-    int64_t tiers_below = 0;
+    struct uc_store_place place = {.role = UC_ROLE_BOTH};
+    enum uc_status status = uc_config_read_place(dict, where, &place);
 
-    (void)!uc_dict_get_string(dict, UC_SETUP_NODE_PATH, &text);
-    (void)snprintf(config->node_path, sizeof(config->node_path), "%s", text);
-    text = "both";
-    (void)!uc_dict_get_string(dict, UC_SETUP_STORE_ROLE, &text);
-    if (strcmp(text, "both") == 0) {
-        config->role = UC_ROLE_BOTH;
-    } else if (strcmp(text, "scheduler") == 0) {
-        config->role = UC_ROLE_SCHEDULER;
-    } else if (strcmp(text, "worker") == 0) {
-        config->role = UC_ROLE_WORKER;
-    } else {
-        return uc_error(UC_ERR_INVALID_PARAM,
-                "cache store: store_role is \"%s\"; known are both, scheduler, worker", text);
+    if (status != UC_OK) {
+        return status;
     }
 
-    (void)!uc_dict_get_pointer(dict, UC_SETUP_PIPED_LOWER_STORE, &pointer);
-    config->lower = pointer;
-    pointer = NULL;
-    (void)!uc_dict_get_pointer(dict, UC_SETUP_PREREQUISITE_HOOK, &pointer);
-    config->prerequisite = pointer;
-    (void)!uc_dict_get_int(dict, UC_SETUP_TIERS_BELOW, &tiers_below);
-    config->tiers_below = tiers_below > 0 ? (size_t)tiers_below : config->lower != NULL;
+    config->role = place.role;
+    memcpy(config->node_path, place.node_path, sizeof(config->node_path));
+    config->prerequisite = place.prerequisite;
+    config->lower = place.lower;
+    config->tiers_below = place.tiers_below;
     return UC_OK;
 }
 
@@ -250,16 +168,17 @@ enum uc_status
 uc_cache_store_config_read(const struct uc_dict *dict, struct uc_cache_store_config *config_out)
 {
     struct uc_cache_store_config config = {.checksum = true};
-    enum uc_status status = apply_fields(dict, &config);
+    enum uc_status status =
+            uc_config_apply_store_fields(fields, FIELD_COUNT, dict, where, other_keys, &config);
 
     if (status == UC_OK) {
-        status = read_injected(dict, &config);
+        status = read_place(dict, &config);
     }
     if (status == UC_OK) {
         status = read_capacity(&config);
     }
     if (status == UC_OK) {
-        status = read_checksum(dict, &config.checksum);
+        status = uc_config_read_switch(dict, where, "checksum", &config.checksum);
     }
     if (status == UC_OK) {
         status = read_domain(&config);

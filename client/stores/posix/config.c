@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <ucm/log.h>
+#include "core/config/store_config.h"
+
+static const char where[] = "posix store"; /* in texts */
 
 static const char *const fsync_choices[] = {"none", "data", "full", NULL};
 static const char *const io_choices[] = {"auto", "uring", "threads", NULL};
@@ -94,81 +96,8 @@ enum {
     FIELD_COUNT = sizeof(fields) / sizeof(fields[0]),
 };
 
-/* Read here by hand, or injected by the assembler. */
-static const char *const other_keys[] = {"root", "direct_io", "checksum", UC_SETUP_NODE_PATH,
-        UC_SETUP_STORE_ROLE, UC_SETUP_TIERS_BELOW, UC_SETUP_PREREQUISITE_HOOK,
-        UC_SETUP_PIPED_LOWER_STORE};
-
-enum {
-    OTHER_COUNT = sizeof(other_keys) / sizeof(other_keys[0]),
-};
-
-static bool
-is_known(const char *key, const char **names)
-{
-    bool known = false;
-
-    for (size_t idx = 0; idx < FIELD_COUNT + OTHER_COUNT; idx++) {
-        names[idx] = idx < FIELD_COUNT ? fields[idx].key : other_keys[idx - FIELD_COUNT];
-        known = known || strcmp(names[idx], key) == 0;
-    }
-    return known;
-}
-
-/* The table rejects what it does not know; a plugin only warns (R-14.6). */
-static enum uc_status
-apply_fields(const struct uc_dict *dict, struct uc_posix_config *config)
-{
-    size_t count = uc_dict_count(dict);
-    const char **ignored = calloc(count + OTHER_COUNT + 1, sizeof(ignored[0]));
-    const char *names[FIELD_COUNT + OTHER_COUNT];
-    size_t ignored_count = OTHER_COUNT;
-    enum uc_status status;
-
-    if (ignored == NULL) {
-        return uc_error(UC_ERR_OUT_OF_MEMORY, "posix store: no memory to read the configuration");
-    }
-
-    memcpy(ignored, other_keys, sizeof(other_keys));
-    for (size_t idx = 0; idx < count; idx++) {
-        const char *key = uc_dict_key_at(dict, idx);
-
-        if (!is_known(key, names)) {
-            const char *nearest = uc_field_nearest(key, names, FIELD_COUNT + OTHER_COUNT);
-
-            uc_log_warn("posix store: unknown key \"%s\" is ignored%s%s%s", key,
-                    nearest == NULL ? "" : "; did you mean \"", nearest == NULL ? "" : nearest,
-                    nearest == NULL ? "" : "\"?");
-            ignored[ignored_count++] = key;
-        }
-    }
-    status = uc_field_apply(fields, FIELD_COUNT, dict, "posix store", ignored, config);
-    free(ignored);
-    return status;
-}
-
-/* "on" and "off" are texts to some readers of YAML and booleans to others. */
-static enum uc_status
-read_switch(const struct uc_dict *dict, const char *key, bool *switch_out)
-{
-    enum uc_dict_type type = UC_DICT_BOOL;
-    const char *text = NULL;
-
-    if (!uc_dict_has(dict, key)) {
-        return UC_OK;
-    }
-    if (uc_dict_get_type(dict, key, &type) == UC_OK && type == UC_DICT_BOOL) {
-        return uc_dict_get_bool(dict, key, switch_out);
-    }
-    if (uc_dict_get_string(dict, key, &text) == UC_OK &&
-            (strcmp(text, "on") == 0 || strcmp(text, "off") == 0)) {
-        *switch_out = strcmp(text, "on") == 0;
-        return UC_OK;
-    }
-
-    return uc_error(UC_ERR_INVALID_PARAM, "posix store: %s is %s%s%s; write on or off", key,
-            text == NULL ? "no text" : "\"", text == NULL ? "" : text, text == NULL ? "" : "\"");
-}
+/* Read here by hand. */
+static const char *const other_keys[] = {"root", "direct_io", "checksum", NULL};
 
 static enum uc_status
 add_root(struct uc_posix_config *config, const char *path)
@@ -224,35 +153,21 @@ read_roots(const struct uc_dict *dict, struct uc_posix_config *config)
 }
 
 static enum uc_status
-read_injected(const struct uc_dict *dict, struct uc_posix_config *config)
+read_place(const struct uc_dict *dict, struct uc_posix_config *config)
 {
-    const char *text = "";
-    void *pointer = NULL;
+    struct uc_store_place place = {.role = UC_ROLE_BOTH};
+    enum uc_status status = uc_config_read_place(dict, where, &place);
 
-    (void)!uc_dict_get_string(dict, UC_SETUP_NODE_PATH, &text);
-    (void)snprintf(config->node_path, sizeof(config->node_path), "%s", text);
-
-    text = "both";
-    (void)!uc_dict_get_string(dict, UC_SETUP_STORE_ROLE, &text);
-    if (strcmp(text, "both") == 0) {
-        config->role = UC_ROLE_BOTH;
-    } else if (strcmp(text, "scheduler") == 0) {
-        config->role = UC_ROLE_SCHEDULER;
-    } else if (strcmp(text, "worker") == 0) {
-        config->role = UC_ROLE_WORKER;
-    } else {
-        return uc_error(UC_ERR_INVALID_PARAM,
-                "posix store: store_role is \"%s\"; known are both, scheduler, worker", text);
+    if (status == UC_OK) {
+        status = uc_config_refuse_lower(&place, where);
+    }
+    if (status != UC_OK) {
+        return status;
     }
 
-    if (uc_dict_get_pointer(dict, UC_SETUP_PIPED_LOWER_STORE, &pointer) == UC_OK &&
-            pointer != NULL) {
-        return uc_error(UC_ERR_UNSUPPORTED,
-                "posix store: it cannot stand above another store; put it last in the pipe");
-    }
-    pointer = NULL;
-    (void)!uc_dict_get_pointer(dict, UC_SETUP_PREREQUISITE_HOOK, &pointer);
-    config->prerequisite = pointer;
+    config->role = place.role;
+    memcpy(config->node_path, place.node_path, sizeof(config->node_path));
+    config->prerequisite = place.prerequisite;
     return UC_OK;
 }
 
@@ -294,19 +209,20 @@ enum uc_status
 uc_posix_config_read(const struct uc_dict *dict, struct uc_posix_config *config_out)
 {
     struct uc_posix_config config = {.checksum = true};
-    enum uc_status status = apply_fields(dict, &config);
+    enum uc_status status =
+            uc_config_apply_store_fields(fields, FIELD_COUNT, dict, where, other_keys, &config);
 
     if (status == UC_OK) {
         status = check_numbers(&config);
     }
     if (status == UC_OK) {
-        status = read_switch(dict, "direct_io", &config.direct_io);
+        status = uc_config_read_switch(dict, where, "direct_io", &config.direct_io);
     }
     if (status == UC_OK) {
-        status = read_switch(dict, "checksum", &config.checksum);
+        status = uc_config_read_switch(dict, where, "checksum", &config.checksum);
     }
     if (status == UC_OK) {
-        status = read_injected(dict, &config);
+        status = read_place(dict, &config);
     }
     if (status == UC_OK) {
         status = read_roots(dict, &config);

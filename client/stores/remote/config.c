@@ -8,7 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <ucm/log.h>
+#include "core/config/store_config.h"
+
+static const char where[] = "remote store"; /* in texts */
 
 static const char *const access_choices[] = {"rw", "ro", NULL};
 static const char *const fabric_choices[] = {"auto", "tcp", "verbs", NULL};
@@ -99,117 +101,25 @@ enum {
     FIELD_COUNT = sizeof(fields) / sizeof(fields[0]),
 };
 
-/* Read here by hand, or injected by the assembler. */
-static const char *const other_keys[] = {"servers", "checksum", "node_path", "store_role",
-        "tiers_below", "prerequisite_hook", "piped_lower_store"};
-
-enum {
-    OTHER_COUNT = sizeof(other_keys) / sizeof(other_keys[0]),
-};
-
-static bool
-is_known(const char *key, const char **names)
-{
-    bool known = false;
-
-    for (size_t idx = 0; idx < FIELD_COUNT + OTHER_COUNT; idx++) {
-        names[idx] = idx < FIELD_COUNT ? fields[idx].key : other_keys[idx - FIELD_COUNT];
-        known = known || strcmp(names[idx], key) == 0;
-    }
-    return known;
-}
-
-static void
-warn_unknown(const char *key, const char *const *names)
-{
-    const char *nearest = uc_field_nearest(key, names, FIELD_COUNT + OTHER_COUNT);
-
-    uc_log_warn("remote store: unknown key \"%s\" is ignored%s%s%s", key,
-            nearest == NULL ? "" : "; did you mean \"", nearest == NULL ? "" : nearest,
-            nearest == NULL ? "" : "\"?");
-}
-
-/* The table rejects what it does not know; a plugin only warns (R-14.6). */
-static enum uc_status
-apply_fields(const struct uc_dict *dict, struct uc_remote_config *config)
-{
-    size_t count = uc_dict_count(dict);
-    const char **ignored = calloc(count + OTHER_COUNT + 1, sizeof(ignored[0]));
-    const char *names[FIELD_COUNT + OTHER_COUNT];
-    size_t ignored_count = OTHER_COUNT;
-    enum uc_status status;
-
-    if (ignored == NULL) {
-        return uc_error(UC_ERR_OUT_OF_MEMORY, "remote store: no memory to read the configuration");
-    }
-
-    memcpy(ignored, other_keys, sizeof(other_keys));
-    for (size_t idx = 0; idx < count; idx++) {
-        const char *key = uc_dict_key_at(dict, idx);
-
-        if (!is_known(key, names)) {
-            warn_unknown(key, names);
-            ignored[ignored_count++] = key;
-        }
-    }
-    status = uc_field_apply(fields, FIELD_COUNT, dict, "remote store", ignored, config);
-    free(ignored);
-    return status;
-}
-
-/* "on" and "off" are texts to some readers of YAML and booleans to others. */
-static enum uc_status
-read_checksum(const struct uc_dict *dict, bool *checksum_out)
-{
-    enum uc_dict_type type = UC_DICT_BOOL;
-    const char *text = NULL;
-
-    if (!uc_dict_has(dict, "checksum")) {
-        *checksum_out = true;
-        return UC_OK;
-    }
-    if (uc_dict_get_type(dict, "checksum", &type) == UC_OK && type == UC_DICT_BOOL) {
-        return uc_dict_get_bool(dict, "checksum", checksum_out);
-    }
-    if (uc_dict_get_string(dict, "checksum", &text) == UC_OK &&
-            (strcmp(text, "on") == 0 || strcmp(text, "off") == 0)) {
-        *checksum_out = strcmp(text, "on") == 0;
-        return UC_OK;
-    }
-
-    return uc_error(UC_ERR_INVALID_PARAM, "remote store: checksum is %s%s%s; write on or off",
-            text == NULL ? "no text" : "\"", text == NULL ? "" : text, text == NULL ? "" : "\"");
-}
+/* Read here by hand. */
+static const char *const other_keys[] = {"servers", "checksum", NULL};
 
 static enum uc_status
-read_injected(const struct uc_dict *dict, struct uc_remote_config *config)
+read_place(const struct uc_dict *dict, struct uc_remote_config *config)
 {
-    const char *text = "";
-    void *pointer = NULL;
+    struct uc_store_place place = {.role = UC_ROLE_BOTH};
+    enum uc_status status = uc_config_read_place(dict, where, &place);
 
-    (void)!uc_dict_get_string(dict, "node_path", &text);
-    (void)snprintf(config->node_path, sizeof(config->node_path), "%s", text);
-
-    text = "both";
-    (void)!uc_dict_get_string(dict, "store_role", &text);
-    if (strcmp(text, "both") == 0) {
-        config->role = UC_ROLE_BOTH;
-    } else if (strcmp(text, "scheduler") == 0) {
-        config->role = UC_ROLE_SCHEDULER;
-    } else if (strcmp(text, "worker") == 0) {
-        config->role = UC_ROLE_WORKER;
-    } else {
-        return uc_error(UC_ERR_INVALID_PARAM,
-                "remote store: store_role is \"%s\"; known are both, scheduler, worker", text);
+    if (status == UC_OK) {
+        status = uc_config_refuse_lower(&place, where);
+    }
+    if (status != UC_OK) {
+        return status;
     }
 
-    if (uc_dict_get_pointer(dict, "piped_lower_store", &pointer) == UC_OK && pointer != NULL) {
-        return uc_error(UC_ERR_UNSUPPORTED,
-                "remote store: it cannot stand above another store; put it last in the pipe");
-    }
-    pointer = NULL;
-    (void)!uc_dict_get_pointer(dict, UC_SETUP_PREREQUISITE_HOOK, &pointer);
-    config->prerequisite = pointer;
+    config->role = place.role;
+    memcpy(config->node_path, place.node_path, sizeof(config->node_path));
+    config->prerequisite = place.prerequisite;
     return UC_OK;
 }
 
@@ -255,15 +165,16 @@ uc_remote_config_read(const struct uc_dict *dict, struct uc_remote_config *confi
         return uc_error(UC_ERR_OUT_OF_MEMORY, "remote store: no memory for the configuration");
     }
 
-    status = apply_fields(dict, config);
+    config->checksum = true;
+    status = uc_config_apply_store_fields(fields, FIELD_COUNT, dict, where, other_keys, config);
     if (status == UC_OK) {
-        status = read_checksum(dict, &config->checksum);
+        status = uc_config_read_switch(dict, where, "checksum", &config->checksum);
     }
     if (status == UC_OK) {
         status = check_names(config);
     }
     if (status == UC_OK) {
-        status = read_injected(dict, config);
+        status = read_place(dict, config);
     }
     if (status == UC_OK) {
         status = uc_server_list_read(dict, "servers", &config->servers);
