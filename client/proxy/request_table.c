@@ -5,65 +5,12 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
-enum {
-    FIRST_BUCKETS = 64 /* a power of two, as all later counts */
-};
+#include "core/base/list.h"
 
 struct uc_request_table {
-    uint64_t seed; /* request ids come from users: their buckets must not be foreseeable */
-    size_t count;
-    size_t bucket_count;
-    struct uc_request **buckets;
+    struct uc_text_map by_id;
 };
-
-static uint64_t
-hash_text(uint64_t seed, const char *text)
-{
-    uint64_t hash = seed ^ 0xcbf29ce484222325ull;
-
-    for (const char *at = text; *at != '\0'; at++) {
-        hash = (hash ^ (uint8_t)*at) * 0x9e3779b97f4a7c15ull;
-        hash ^= hash >> 29;
-    }
-
-    return hash ^ hash >> 32;
-}
-
-static struct uc_request **
-bucket_of(const struct uc_request_table *table, uint64_t hash)
-{
-    return &table->buckets[(size_t)hash & (table->bucket_count - 1)];
-}
-
-/* Longer chains are slower, nothing else: without memory the table stays as it is. */
-static void
-grow(struct uc_request_table *table)
-{
-    size_t new_count = table->bucket_count * 2;
-    struct uc_request **buckets = calloc(new_count, sizeof(buckets[0]));
-
-    if (buckets == NULL) {
-        return;
-    }
-
-    for (size_t idx = 0; idx < table->bucket_count; idx++) {
-        struct uc_request *request = table->buckets[idx];
-
-        while (request != NULL) {
-            struct uc_request *next = request->next;
-            struct uc_request **bucket = &buckets[(size_t)request->hash & (new_count - 1)];
-
-            request->next = *bucket;
-            *bucket = request;
-            request = next;
-        }
-    }
-    free(table->buckets);
-    table->buckets = buckets;
-    table->bucket_count = new_count;
-}
 
 enum uc_status
 uc_request_table_create(struct uc_request_table **table_out)
@@ -74,21 +21,9 @@ uc_request_table_create(struct uc_request_table **table_out)
         return uc_error(UC_ERR_OUT_OF_MEMORY, "no memory for the request table");
     }
 
-    table->bucket_count = FIRST_BUCKETS;
-    table->buckets = calloc(table->bucket_count, sizeof(table->buckets[0]));
-    if (table->buckets == NULL) {
-        goto err_free_table;
-    }
-    if (getrandom(&table->seed, sizeof(table->seed), GRND_NONBLOCK) != sizeof(table->seed)) {
-        table->seed = (uint64_t)(uintptr_t)table->buckets; /* early in boot: better than nothing */
-    }
-
+    uc_text_map_init(&table->by_id);
     *table_out = table;
     return UC_OK;
-
-err_free_table:
-    free(table);
-    return uc_error(UC_ERR_OUT_OF_MEMORY, "no memory for the request table");
 }
 
 static void
@@ -113,26 +48,20 @@ uc_request_table_destroy(struct uc_request_table *table)
     while ((request = uc_request_table_any(table)) != NULL) {
         uc_request_table_remove(table, request);
     }
-    free(table->buckets);
+    uc_text_map_fini(&table->by_id);
     free(table);
 }
 
 static struct uc_request *
-find_hashed(const struct uc_request_table *table, uint64_t hash, const char *request_id)
+request_of(struct uc_text_node *node)
 {
-    for (struct uc_request *at = *bucket_of(table, hash); at != NULL; at = at->next) {
-        if (at->hash == hash && strcmp(at->id, request_id) == 0) {
-            return at;
-        }
-    }
-
-    return NULL;
+    return node == NULL ? NULL : uc_list_entry(node, struct uc_request, node);
 }
 
 struct uc_request *
 uc_request_table_find(struct uc_request_table *table, const char *request_id)
 {
-    return find_hashed(table, hash_text(table->seed, request_id), request_id);
+    return request_of(uc_text_map_find(&table->by_id, request_id));
 }
 
 /* The whole struct, so that facts of a newer caller reach a newer store through this proxy. */
@@ -176,11 +105,9 @@ enum uc_status
 uc_request_table_add(struct uc_request_table *table, const struct uc_request_context *context,
         struct uc_request **request_out)
 {
-    uint64_t hash = hash_text(table->seed, context->request_id);
-    struct uc_request **bucket;
     struct uc_request *request;
 
-    if (find_hashed(table, hash, context->request_id) != NULL) {
+    if (uc_request_table_find(table, context->request_id) != NULL) {
         return uc_error(
                 UC_ERR_DUPLICATE_KEY, "request %.64s is registered already", context->request_id);
     }
@@ -189,14 +116,7 @@ uc_request_table_add(struct uc_request_table *table, const struct uc_request_con
         return uc_error(UC_ERR_OUT_OF_MEMORY, "no memory for request %.64s", context->request_id);
     }
 
-    if (table->count >= table->bucket_count) {
-        grow(table);
-    }
-    bucket = bucket_of(table, hash);
-    request->hash = hash;
-    request->next = *bucket;
-    *bucket = request;
-    table->count++;
+    uc_text_map_add(&table->by_id, &request->node, request->id);
     *request_out = request;
     return UC_OK;
 }
@@ -204,31 +124,18 @@ uc_request_table_add(struct uc_request_table *table, const struct uc_request_con
 void
 uc_request_table_remove(struct uc_request_table *table, struct uc_request *request)
 {
-    struct uc_request **at = bucket_of(table, request->hash);
-
-    while (*at != request) {
-        assert(*at != NULL);
-        at = &(*at)->next;
-    }
-    *at = request->next;
-    table->count--;
+    uc_text_map_remove(&table->by_id, &request->node);
     destroy_request(request);
 }
 
 struct uc_request *
 uc_request_table_any(struct uc_request_table *table)
 {
-    for (size_t idx = 0; table->count != 0 && idx < table->bucket_count; idx++) {
-        if (table->buckets[idx] != NULL) {
-            return table->buckets[idx];
-        }
-    }
-
-    return NULL;
+    return request_of(uc_text_map_next(&table->by_id, NULL));
 }
 
 size_t
 uc_request_table_count(const struct uc_request_table *table)
 {
-    return table->count;
+    return table->by_id.count;
 }

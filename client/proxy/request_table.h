@@ -17,6 +17,8 @@
 #include <ucm/status.h>
 #include <ucm/token.h>
 
+#include "core/base/text_map.h"
+
 enum uc_window {
     UC_WINDOW_PREFETCH, /* in the order of the safety net */
     UC_WINDOW_GET,
@@ -25,8 +27,7 @@ enum uc_window {
 };
 
 struct uc_request {
-    struct uc_request *next; /* in its bucket */
-    uint64_t hash;
+    struct uc_text_node node;                  /* by id */
     size_t branch;                             /* of a peer; 0 in an entry */
     struct uc_request_context *context;        /* owned copy; request_id points to `id` */
     struct uc_token *windows[UC_WINDOW_COUNT]; /* owned; NULL = closed */

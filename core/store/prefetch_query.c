@@ -5,11 +5,9 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
-enum {
-    FIRST_BUCKETS = 64 /* a power of two, as all later counts */
-};
+#include "core/base/list.h"
+#include "core/base/text_map.h"
 
 enum query_event {
     EVENT_SIGNAL,
@@ -64,8 +62,7 @@ static const uint8_t next_states[UC_PREFETCH_STATE_COUNT][EVENT_COUNT] = {
 };
 
 struct query {
-    struct query *next; /* in its bucket */
-    uint64_t hash;
+    struct uc_text_node node; /* by request id */
     enum uc_prefetch_state state;
     size_t rounds;           /* signals since the query began */
     bool has_list;           /* `ids` is the list of the query */
@@ -78,83 +75,34 @@ struct query {
 };
 
 struct uc_prefetch_queries {
-    uint64_t seed; /* request ids come from users: their buckets must not be foreseeable */
     size_t tiers_below;
     uint64_t last_plan_number;
-    size_t count;
-    size_t bucket_count;
-    struct query **buckets;
+    struct uc_text_map by_request;
 };
 
-static uint64_t
-hash_text(uint64_t seed, const char *text)
+static struct query *
+query_of(struct uc_text_node *node)
 {
-    uint64_t hash = seed ^ 0xcbf29ce484222325ull;
-
-    for (const char *at = text; *at != '\0'; at++) {
-        hash = (hash ^ (uint8_t)*at) * 0x9e3779b97f4a7c15ull;
-        hash ^= hash >> 29;
-    }
-
-    return hash ^ hash >> 32;
-}
-
-static struct query **
-bucket_of(const struct uc_prefetch_queries *queries, uint64_t hash)
-{
-    return &queries->buckets[(size_t)hash & (queries->bucket_count - 1)];
-}
-
-/* Longer chains are slower, nothing else: without memory the table stays as it is. */
-static void
-grow(struct uc_prefetch_queries *queries)
-{
-    size_t new_count = queries->bucket_count * 2;
-    struct query **buckets = calloc(new_count, sizeof(buckets[0]));
-
-    if (buckets == NULL) {
-        return;
-    }
-
-    for (size_t idx = 0; idx < queries->bucket_count; idx++) {
-        struct query *query = queries->buckets[idx];
-
-        while (query != NULL) {
-            struct query *next = query->next;
-            struct query **bucket = &buckets[(size_t)query->hash & (new_count - 1)];
-
-            query->next = *bucket;
-            *bucket = query;
-            query = next;
-        }
-    }
-    free(queries->buckets);
-    queries->buckets = buckets;
-    queries->bucket_count = new_count;
+    return node == NULL ? NULL : uc_list_entry(node, struct query, node);
 }
 
 static struct query *
 find(const struct uc_prefetch_queries *queries, const char *request_id)
 {
-    uint64_t hash = hash_text(queries->seed, request_id);
-
-    for (struct query *at = *bucket_of(queries, hash); at != NULL; at = at->next) {
-        if (at->hash == hash && strcmp(at->request_id, request_id) == 0) {
-            return at;
-        }
-    }
-
-    return NULL;
+    return query_of(uc_text_map_find(&queries->by_request, request_id));
 }
 
+/* plan_number 0: of any plan. */
 static struct query *
 find_by_plan(const struct uc_prefetch_queries *queries, uint64_t plan_number)
 {
-    for (size_t idx = 0; idx < queries->bucket_count; idx++) {
-        for (struct query *at = queries->buckets[idx]; at != NULL; at = at->next) {
-            if (at->plan_number != 0 && (plan_number == 0 || at->plan_number == plan_number)) {
-                return at;
-            }
+    struct uc_text_node *node = NULL;
+
+    while ((node = uc_text_map_next(&queries->by_request, node)) != NULL) {
+        struct query *query = query_of(node);
+
+        if (query->plan_number != 0 && (plan_number == 0 || query->plan_number == plan_number)) {
+            return query;
         }
     }
 
@@ -167,7 +115,6 @@ find_or_add(struct uc_prefetch_queries *queries, const char *request_id)
 {
     struct query *query = find(queries, request_id);
     size_t id_bytes = strlen(request_id) + 1;
-    struct query **bucket;
 
     if (query != NULL) {
         return query;
@@ -177,15 +124,8 @@ find_or_add(struct uc_prefetch_queries *queries, const char *request_id)
         return NULL;
     }
 
-    if (queries->count >= queries->bucket_count) {
-        grow(queries);
-    }
     memcpy(query->request_id, request_id, id_bytes);
-    query->hash = hash_text(queries->seed, request_id);
-    bucket = bucket_of(queries, query->hash);
-    query->next = *bucket;
-    *bucket = query;
-    queries->count++;
+    uc_text_map_add(&queries->by_request, &query->node, query->request_id);
     return query;
 }
 
@@ -203,14 +143,7 @@ drop_list(struct query *query)
 static void
 remove_query(struct uc_prefetch_queries *queries, struct query *query)
 {
-    struct query **at = bucket_of(queries, query->hash);
-
-    while (*at != query) {
-        assert(*at != NULL);
-        at = &(*at)->next;
-    }
-    *at = query->next;
-    queries->count--;
+    uc_text_map_remove(&queries->by_request, &query->node);
     drop_list(query);
     free(query);
 }
@@ -240,37 +173,25 @@ uc_prefetch_queries_create(size_t tiers_below, struct uc_prefetch_queries **quer
     }
 
     queries->tiers_below = tiers_below;
-    queries->bucket_count = FIRST_BUCKETS;
-    queries->buckets = calloc(queries->bucket_count, sizeof(queries->buckets[0]));
-    if (queries->buckets == NULL) {
-        goto err_free_queries;
-    }
-    if (getrandom(&queries->seed, sizeof(queries->seed), GRND_NONBLOCK) != sizeof(queries->seed)) {
-        queries->seed = (uint64_t)(uintptr_t)queries->buckets; /* early in boot */
-    }
-
+    uc_text_map_init(&queries->by_request);
     *queries_out = queries;
     return UC_OK;
-
-err_free_queries:
-    free(queries);
-    return uc_error(UC_ERR_OUT_OF_MEMORY, "no memory for prefetch queries");
 }
 
 void
 uc_prefetch_queries_destroy(struct uc_prefetch_queries *queries)
 {
+    struct query *query;
+
     if (queries == NULL) {
         return;
     }
 
-    for (size_t idx = 0; idx < queries->bucket_count; idx++) {
-        while (queries->buckets[idx] != NULL) {
-            assert(queries->buckets[idx]->plan_number == 0);
-            remove_query(queries, queries->buckets[idx]);
-        }
+    while ((query = query_of(uc_text_map_next(&queries->by_request, NULL))) != NULL) {
+        assert(query->plan_number == 0);
+        remove_query(queries, query);
     }
-    free(queries->buckets);
+    uc_text_map_fini(&queries->by_request);
     free(queries);
 }
 
@@ -465,7 +386,7 @@ uc_prefetch_queries_any_plan(const struct uc_prefetch_queries *queries)
 size_t
 uc_prefetch_queries_count(const struct uc_prefetch_queries *queries)
 {
-    return queries->count;
+    return queries->by_request.count;
 }
 
 enum uc_prefetch_state

@@ -417,10 +417,10 @@ START_TEST(failed_allocations_end_the_query)
                 UC_ERR_OUT_OF_MEMORY);
         uc_fake_alloc_reset();
         ck_assert_uint_eq(uc_prefetch_queries_count(queries), 0);
-        uc_fake_alloc_fail_once(fail_at);
-        ck_assert_int_eq(uc_prefetch_queries_create(1, &none), UC_ERR_OUT_OF_MEMORY);
-        uc_fake_alloc_reset();
     }
+    uc_fake_alloc_fail_once(0);
+    ck_assert_int_eq(uc_prefetch_queries_create(1, &none), UC_ERR_OUT_OF_MEMORY);
+    uc_fake_alloc_reset();
     uc_fake_alloc_fail_once(0);
     ck_assert_int_eq(uc_prefetch_queries_begin_prepare(queries, rid, &need), UC_ERR_OUT_OF_MEMORY);
 }

@@ -271,12 +271,10 @@ START_TEST(request_table_survives_lack_of_memory)
     struct uc_request *request = NULL;
     enum uc_status status;
 
-    for (size_t passes = 0; passes < 2; passes++) {
-        uc_fake_alloc_fail_after(passes);
-        status = uc_request_table_create(&table);
-        uc_fake_alloc_reset();
-        ck_assert_int_eq(status, UC_ERR_OUT_OF_MEMORY);
-    }
+    uc_fake_alloc_fail_after(0);
+    status = uc_request_table_create(&table);
+    uc_fake_alloc_reset();
+    ck_assert_int_eq(status, UC_ERR_OUT_OF_MEMORY);
     ck_assert_int_eq(uc_request_table_create(&table), UC_OK);
     for (size_t passes = 0; passes < 2; passes++) {
         uc_fake_alloc_fail_after(passes);
@@ -304,7 +302,7 @@ START_TEST(entry_survives_lack_of_memory)
         uc_fake_alloc_reset();
         ck_assert(status == UC_OK || status == UC_ERR_OUT_OF_MEMORY);
     } while (status != UC_OK);
-    ck_assert_uint_gt(passes, 3);
+    ck_assert_uint_gt(passes, 2);
     uc_entry_destroy(entry);
     uc_entry_destroy(NULL);
     uc_fake_store_destroy(&fake->base);
