@@ -159,7 +159,7 @@ class Store(Case):
                    "64KiB", "--json", *arguments)
 
     def test_store_measures_put_and_get_beside_memcpy(self):
-        for lines, arguments in ((remote(), SERVER[:1] + ("--fabric", FABRIC)), (posix(self.folder), ()),
+        for lines, arguments in ((remote(), SERVER), (posix(self.folder), ()),
                                  (pipe(cache(), posix(self.folder)), ())):
             result = self.store(lines, *arguments)
             self.assertEqual(result.returncode, 0, result.stderr[-4000:])

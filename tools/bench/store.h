@@ -24,7 +24,8 @@ enum {
 /** Texts are borrowed from the command line. */
 struct uc_store_options {
     const char *config_path;
-    const char *server; /* HOST:PORT[,…]; NULL = none or spawned */
+    const char *server;  /* HOST:PORT[,…]; NULL = none or spawned */
+    const char *address; /* that a spawned server listens on */
     const char *fabric;
     const char *direct_dir; /* NULL = no files beside */
     uint64_t blocks;

@@ -22,6 +22,8 @@ static const struct uc_option options_table[] = {
                 "what $SERVER and $SERVERS in it stand for", NULL},
         {"spawn-server", UC_OPTION_FLAG, NULL, NULL, 0, 0, NULL, MEMBER(spawn_server),
                 "start a server for this run and stop it afterwards", NULL},
+        {"address", UC_OPTION_TEXT, "HOST", "127.0.0.1", 0, 0, NULL, MEMBER(address),
+                "where a spawned server listens", NULL},
         {"fabric", UC_OPTION_CHOICE, "tcp|verbs|auto", "auto", 0, 0, fabric_choices, MEMBER(fabric),
                 "what $FABRIC stands for", NULL},
         {"blocks", UC_OPTION_COUNT, "N", "512", 1, BLOCKS_MAX, NULL, MEMBER(blocks),

@@ -36,7 +36,7 @@ open_servers(struct sweeps *sweeps)
             .server = options->server,
             .spawn_server = options->spawn_server,
             .server_count = 1,
-            .address = "127.0.0.1",
+            .address = options->address,
             .fabric = options->fabric,
             .policy = "lru",
             .namespace_name = "default",
