@@ -121,13 +121,13 @@ class NodeError(Exception):
 
 
 class Node:
-    """One process of an inference node (node.c), on one server or a list of them."""
+    """One process of an inference node (node.c), on one server or a list of them, or with the lines of a topology."""
 
-    def __init__(self, folder, role, server, *, block_bytes=BLOCK, **config):
+    def __init__(self, folder, role, server, *, block_bytes=BLOCK, topology=None, **config):
         servers = [server] if isinstance(server, str) else list(server)
-        lines = ["type: store", "store: remote", "config:", f"  servers: {servers}",
-                 f"  fabric: {FABRIC}"]
-        lines += [f"  {key}: {value}" for key, value in config.items()]
+        lines = topology or ["type: store", "store: remote", "config:", f"  servers: {servers}",
+                             f"  fabric: {FABRIC}"]
+        lines = lines + [f"  {key}: {value}" for key, value in config.items()]
         path = pathlib.Path(folder) / f"topology-{time.monotonic_ns()}.yaml"
         path.write_text("\n".join(lines) + "\n")
         self.block_bytes = block_bytes
@@ -167,9 +167,9 @@ class Node:
         self.process.wait()
 
     def close(self):
-        if self.process.poll() is None:
+        with contextlib.suppress(BrokenPipeError):  # of a process that was killed
             self.process.stdin.close()
-            self.process.wait(timeout=60 * PATIENCE)
+        self.process.wait(timeout=60 * PATIENCE)
         self.process.stdout.close()
 
 
