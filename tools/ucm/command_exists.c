@@ -4,16 +4,16 @@
 
 #include <stdio.h>
 
+#include "core/base/block_name.h"
 #include "tools/ucm/command.h"
-#include "tools/ucm/key.h"
 #include "tools/ucm/link.h"
 
 enum uc_exit
 uc_command_exists(const struct uc_cli_options *options, char **arguments)
 {
-    struct uc_block_id id = uc_key_parse(arguments[0]);
+    struct uc_block_id id = uc_block_name_parse(arguments[0]);
     struct uc_link link = {0};
-    char key[UC_KEY_TEXT_BYTES];
+    char key[UC_BLOCK_NAME_BYTES];
     uint8_t hit = 0;
     bool prefetch_needed = false;
     enum uc_exit code;
@@ -24,7 +24,7 @@ uc_command_exists(const struct uc_cli_options *options, char **arguments)
                 link.scheduler, UC_LINK_REQUEST, &id, 1, &hit, &prefetch_needed);
     }
 
-    uc_key_format(&id, key);
+    uc_block_name_format(&id, key);
     if (status != UC_OK) {
         code = uc_cli_fail("exists", status);
     } else {

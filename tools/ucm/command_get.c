@@ -4,10 +4,10 @@
 
 #include <string.h>
 
+#include "core/base/block_name.h"
 #include "net/token_payload.h"
 #include "tools/ucm/block_file.h"
 #include "tools/ucm/command.h"
-#include "tools/ucm/key.h"
 #include "tools/ucm/link.h"
 
 /* The stored length of the token's only block: what the server said when it pinned it. */
@@ -65,9 +65,9 @@ get_block(
 enum uc_exit
 uc_command_get(const struct uc_cli_options *options, char **arguments)
 {
-    struct uc_block_id id = uc_key_parse(arguments[0]);
+    struct uc_block_id id = uc_block_name_parse(arguments[0]);
     struct uc_link link = {0};
-    char key[UC_KEY_TEXT_BYTES];
+    char key[UC_BLOCK_NAME_BYTES];
     uint64_t length = 0;
     void *memory = NULL;
     enum uc_exit code = UC_EXIT_OK;
@@ -80,7 +80,7 @@ uc_command_get(const struct uc_cli_options *options, char **arguments)
         status = uc_block_file_write(arguments[1], memory, length);
     }
 
-    uc_key_format(&id, key);
+    uc_block_name_format(&id, key);
     if (status != UC_OK) {
         code = uc_cli_fail("get", status);
     } else if (options->json && strcmp(arguments[1], "-") != 0) {

@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/block_name.h"
 #include "tools/ucm/block_file.h"
 #include "tools/ucm/command.h"
-#include "tools/ucm/key.h"
 #include "tools/ucm/link.h"
 
 /* The put window of one block. @p present_out: it was there already, nothing moved. */
@@ -39,9 +39,9 @@ put_block(struct uc_link *link, const struct uc_block_id *id, void *memory, uint
 enum uc_exit
 uc_command_put(const struct uc_cli_options *options, char **arguments)
 {
-    struct uc_block_id id = uc_key_parse(arguments[0]);
+    struct uc_block_id id = uc_block_name_parse(arguments[0]);
     struct uc_link link = {0};
-    char key[UC_KEY_TEXT_BYTES];
+    char key[UC_BLOCK_NAME_BYTES];
     uint64_t length = 0;
     void *memory = NULL;
     bool present = false;
@@ -55,7 +55,7 @@ uc_command_put(const struct uc_cli_options *options, char **arguments)
         status = put_block(&link, &id, memory, length, &present);
     }
 
-    uc_key_format(&id, key);
+    uc_block_name_format(&id, key);
     if (status != UC_OK) {
         code = uc_cli_fail("put", status);
     } else if (options->json) {

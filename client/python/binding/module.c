@@ -5,6 +5,7 @@
 #include <ucm/log.h>
 
 #include "client/python/binding/binding.h"
+#include "core/base/block_name.h"
 
 static PyObject *
 set_log_level(PyObject *unused, PyObject *level)
@@ -25,7 +26,42 @@ set_log_level(PyObject *unused, PyObject *level)
     Py_RETURN_NONE;
 }
 
+static PyObject *
+block_id(PyObject *unused, PyObject *name)
+{
+    struct uc_block_id id;
+    const char *text = uc_py_text(name, "name");
+
+    (void)unused;
+    if (text == NULL) {
+        return NULL;
+    }
+    id = uc_block_name_parse(text);
+    return PyBytes_FromStringAndSize((const char *)id.bytes, UC_BLOCK_ID_BYTES);
+}
+
+static PyObject *
+address_of(PyObject *unused, PyObject *object)
+{
+    PyObject *result;
+    Py_buffer view;
+
+    (void)unused;
+    if (PyObject_GetBuffer(object, &view, PyBUF_SIMPLE) != 0) {
+        return NULL;
+    }
+    result = Py_BuildValue("(Nn)", PyLong_FromVoidPtr(view.buf), view.len);
+    PyBuffer_Release(&view);
+    return result;
+}
+
 static PyMethodDef functions[] = {
+        {"block_id", block_id, METH_O,
+                "block_id(name)\n--\n\nThe 16 bytes that name a block: 32 hexadecimal digits are taken "
+                "as they are, any other text is hashed (XXH3, 128 bits), as the ucm command does."},
+        {"address_of", address_of, METH_O,
+                "address_of(buffer)\n--\n\n(address, bytes) of a contiguous buffer, for BlockPayload. The "
+                "caller keeps the object alive while a job uses it."},
         {"set_log_level", set_log_level, METH_O,
                 "set_log_level(level)\n--\n\n'error', 'warn', 'info', 'debug' or 'trace'."},
         {NULL, NULL, 0, NULL},

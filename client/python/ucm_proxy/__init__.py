@@ -9,7 +9,13 @@ what is where, the workers' data plane moves bytes, and tokens travel between th
     worker = StoreAssembler(config, role="worker").get_worker()
 """
 
+import os
+
 from ucm_proxy import _native
 from ucm_proxy._native import *  # noqa: F401,F403
+from ucm_proxy.client import Client
 
-__all__ = [name for name in dir(_native) if not name.startswith("_")]
+# A library inside an engine speaks when something is wrong.
+_native.set_log_level(os.environ.get("UCM_LOG_LEVEL", "warn"))
+
+__all__ = ["Client", *(name for name in dir(_native) if not name.startswith("_"))]

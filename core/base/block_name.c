@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "tools/ucm/key.h"
+#include "core/base/block_name.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -35,7 +35,7 @@ parse_hex(const char *text, struct uc_block_id *id_out)
 }
 
 struct uc_block_id
-uc_key_parse(const char *text)
+uc_block_name_parse(const char *text)
 {
     struct uc_block_id id;
     XXH128_canonical_t canonical;
@@ -48,7 +48,7 @@ uc_key_parse(const char *text)
 }
 
 void
-uc_key_format(const struct uc_block_id *id, char text[UC_KEY_TEXT_BYTES])
+uc_block_name_format(const struct uc_block_id *id, char text[UC_BLOCK_NAME_BYTES])
 {
     for (size_t idx = 0; idx < UC_BLOCK_ID_BYTES; idx++) {
         (void)snprintf(text + 2 * idx, 3, "%02x", id->bytes[idx]);

@@ -1,0 +1,386 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Client: put, get and look up values, as one tries a store first in a shell.
+
+Everything of it goes through the two interfaces of the package, which an engine uses directly. A client
+may be shared by threads: its calls run one after the other.
+"""
+
+import asyncio
+import concurrent.futures
+import itertools
+import os
+import threading
+
+from ucm_proxy._native import (
+    BlockPayload,
+    Error,
+    Memory,
+    NotFoundError,
+    RequestContext,
+    RetryError,
+    StoreAssembler,
+    address_of,
+    block_id,
+)
+
+_HEADER_BYTES = 8  # length of a value, little endian, in front of its bytes
+_GET_ROUNDS = 8
+_PREFETCH_ROUNDS = 64  # a topology of n tiers asks at most n times per lookup; more is its fault
+
+
+class Client:
+    """Values by key, over any topology.
+
+    store: "HOST:PORT" or a list of these for ucm-server, or the dict of any topology.
+    namespace, credential, fabric: for servers, as in ucm-store-remote(7).
+    batch: blocks that are moved at once; as many are held in memory that is registered.
+
+    A key is a str (32 hexadecimal digits name the block itself, other texts are hashed as by ucm(1)) or
+    the 16 bytes of a block id. A value is anything with a buffer, at most `max_bytes` long. Values that
+    are present are never replaced: equal keys mean equal bytes.
+    """
+
+    def __init__(self, store="127.0.0.1:7470", *, namespace=None, credential=None, fabric=None,
+                 batch=16, ttl_ms=None):
+        if batch < 1:
+            raise ValueError("batch must be at least 1")
+        self._assembler = StoreAssembler(_topology(store, namespace, credential, fabric))
+        self._scheduler = self._assembler.get_scheduler()
+        self._worker = self._assembler.get_worker()
+        self._ttl_ms = ttl_ms
+        self._lock = threading.Lock()
+        self._thread = None
+        self._serial = itertools.count(1)
+        self._block_bytes = _find(self._scheduler.describe(), "block_bytes")
+        if self._block_bytes is None:
+            self._assembler.close()
+            raise ValueError("the topology does not say its block_bytes; use the interfaces directly")
+        self._batch = batch
+        self._memory = Memory(self._block_bytes * batch)
+        self._view = memoryview(self._memory)
+        self._region = self._worker.register_memory(self._memory)
+
+    @property
+    def block_bytes(self):
+        """Bytes of a block of the store."""
+        return self._block_bytes
+
+    @property
+    def max_bytes(self):
+        """Longest value that put() takes."""
+        return self._block_bytes - _HEADER_BYTES
+
+    def close(self):
+        """Give everything back; further calls fail."""
+        if self._thread is not None:
+            self._thread.shutdown()
+        with self._lock:
+            self._assembler.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *unused):
+        self.close()
+
+    async def __aenter__(self):
+        return self
+
+    async def __aexit__(self, *unused):
+        await asyncio.get_running_loop().run_in_executor(None, self.close)
+
+    # Values
+
+    def put(self, key, value, *, ttl_ms=None):
+        """Store a value. True if it is in the store now."""
+        return self.put_many([(key, value)], ttl_ms=ttl_ms)[0]
+
+    def put_many(self, items, *, ttl_ms=None):
+        """Store a mapping, or pairs of key and value. A bool per pair: True if it is in the store now."""
+        pairs = list(items.items() if hasattr(items, "items") else items)
+        values = [memoryview(value).cast("B") for _, value in pairs]
+        for value in values:
+            if len(value) > self.max_bytes:
+                raise ValueError(f"a value of {len(value)} bytes; blocks hold {self.max_bytes}")
+        ids = [_id(key) for key, _ in pairs]
+        stored = dict.fromkeys(ids, False)
+        fresh = [(idx, id) for idx, id in enumerate(ids) if ids.index(id) == idx] \
+            if len(stored) < len(ids) else list(enumerate(ids))
+        with self._lock:
+            for part in _parts(fresh, self._batch):
+                for slot, (idx, _) in enumerate(part):
+                    self._fill(slot, values[idx])
+                keys = [id for _, id in part]
+                stored.update(zip(keys, self._put(keys, self._payloads(len(part)), ttl_ms)))
+        return [stored[id] for id in ids]
+
+    def get(self, key):
+        """The value of a key, as bytes, or None."""
+        return self.get_many([key])[0]
+
+    def get_many(self, keys):
+        """A list with the value, or None, of each key."""
+        ids = [_id(key) for key in keys]
+        found = {}
+        with self._lock:
+            for part in _parts(list(dict.fromkeys(ids)), self._batch):
+                loaded = self._get(part, self._payloads(len(part)))
+                found.update((id, self._value(slot)) for slot, id in loaded)
+        return [found.get(id) for id in ids]
+
+    # Whole blocks, without copies
+
+    def put_from(self, keys, buffers, *, ttl_ms=None):
+        """Store a buffer of at most `block_bytes` per key, as it is. A bool per key."""
+        return self._move(keys, buffers, lambda ids, payloads: self._put(ids, payloads, ttl_ms))
+
+    def get_into(self, keys, buffers):
+        """Fill a writable buffer per key, of the length that was stored. A bool per key."""
+        def load(ids, payloads):
+            loaded = {slot for slot, _ in self._get(ids, payloads)}
+            return [slot in loaded for slot in range(len(ids))]
+        for buffer in buffers:
+            if memoryview(buffer).readonly:
+                raise ValueError("get_into needs writable buffers")
+        return self._move(keys, buffers, load)
+
+    # Presence
+
+    def exists(self, key):
+        """Whether a key is in the store."""
+        return self.exists_many([key])[0]
+
+    def exists_many(self, keys):
+        """A bool per key."""
+        ids = [_id(key) for key in keys]
+        if not ids:
+            return []
+        with self._lock, self._request(None) as request:
+            return [hit == 1 for hit in self._lookup(request, b"".join(ids))]
+
+    def exists_prefix(self, keys):
+        """How many keys from the first one on are there without a gap."""
+        hits = self.exists_many(keys)
+        return hits.index(False) if False in hits else len(hits)
+
+    def touch(self, keys, *, ttl_ms=None):
+        """Mark keys as just used, and with a ttl_ms as kept for that long."""
+        ids = [_id(key) for key in keys]
+        if ids:
+            with self._lock, self._request(ttl_ms) as request:
+                self._scheduler.touch(request, b"".join(ids))
+
+    def stat(self):
+        """What the topology says of itself: counters, capacity, health."""
+        with self._lock:
+            return self._scheduler.describe()
+
+    # The same for asyncio: calls run in order on one thread of the client.
+
+    async def aput(self, key, value, *, ttl_ms=None):
+        """put() for asyncio."""
+        return await self._later(self.put, key, value, ttl_ms=ttl_ms)
+
+    async def aput_many(self, items, *, ttl_ms=None):
+        """put_many() for asyncio."""
+        return await self._later(self.put_many, items, ttl_ms=ttl_ms)
+
+    async def aget(self, key):
+        """get() for asyncio."""
+        return await self._later(self.get, key)
+
+    async def aget_many(self, keys):
+        """get_many() for asyncio."""
+        return await self._later(self.get_many, keys)
+
+    async def aexists(self, key):
+        """exists() for asyncio."""
+        return await self._later(self.exists, key)
+
+    async def aexists_many(self, keys):
+        """exists_many() for asyncio."""
+        return await self._later(self.exists_many, keys)
+
+    async def aexists_prefix(self, keys):
+        """exists_prefix() for asyncio."""
+        return await self._later(self.exists_prefix, keys)
+
+    async def atouch(self, keys, *, ttl_ms=None):
+        """touch() for asyncio."""
+        return await self._later(self.touch, keys, ttl_ms=ttl_ms)
+
+    # Parts
+
+    async def _later(self, call, *arguments, **keywords):
+        if self._thread is None:
+            self._thread = concurrent.futures.ThreadPoolExecutor(1, "ucm-client")
+        future = self._thread.submit(call, *arguments, **keywords)
+        return await asyncio.wrap_future(future)
+
+    def _request(self, ttl_ms):
+        ttl_ms = self._ttl_ms if ttl_ms is None else ttl_ms
+        return _Request(self._scheduler, f"client-{os.getpid()}-{next(self._serial)}", ttl_ms)
+
+    def _payloads(self, count):
+        return [BlockPayload([self._memory.address + slot * self._block_bytes], [self._block_bytes],
+                             [self._region]) for slot in range(count)]
+
+    def _fill(self, slot, value):
+        start = slot * self._block_bytes
+        end = start + _HEADER_BYTES + len(value)
+        self._view[start:start + _HEADER_BYTES] = len(value).to_bytes(_HEADER_BYTES, "little")
+        self._view[start + _HEADER_BYTES:end] = value
+        # What an earlier value left behind is nobody's business.
+        self._view[end:start + self._block_bytes] = bytes(start + self._block_bytes - end)
+
+    def _value(self, slot):
+        start = slot * self._block_bytes
+        length = int.from_bytes(self._view[start:start + _HEADER_BYTES], "little")
+        if length > self.max_bytes:
+            raise ValueError("the block was not written by put(); read it with get_into()")
+        return bytes(self._view[start + _HEADER_BYTES:start + _HEADER_BYTES + length])
+
+    def _move(self, keys, buffers, move):
+        ids = [_id(key) for key in keys]
+        buffers = list(buffers)
+        if len(ids) != len(buffers):
+            raise ValueError(f"{len(ids)} keys and {len(buffers)} buffers")
+        if len(set(ids)) != len(ids):
+            raise ValueError("a key appears twice")
+        payloads = []
+        for buffer in buffers:
+            address, length = address_of(buffer)
+            payloads.append(BlockPayload([address], [length]))
+        done = []
+        with self._lock:
+            for part in _parts(list(zip(ids, payloads)), self._batch):
+                done += move([id for id, _ in part], [payload for _, payload in part])
+        return done
+
+    def _wait(self, job_id):
+        (result,) = self._worker.wait([job_id])
+        return result
+
+    def _done(self, result, count):
+        """Per block, whether it was moved."""
+        if result.success or result.blocks is None:
+            return [result.success] * count
+        return [bit == 1 for bit in result.blocks]
+
+    def _lookup(self, request, keys):
+        """Hits; blocks that wait in a lower tier are lifted first."""
+        for _ in range(_PREFETCH_ROUNDS):
+            hits = self._scheduler.lookup(request, keys)
+            if hits is not None:
+                return hits
+            token = self._scheduler.prepare_prefetch(request)
+            success = False
+            try:
+                job_id = next(self._serial)
+                self._worker.submit_prefetch(job_id, token)
+                success = self._wait(job_id).success
+            finally:
+                self._scheduler.complete_prefetch(request, success)
+        raise RetryError("the topology asks for one prefetch after the other")
+
+    def _put(self, ids, payloads, ttl_ms):
+        with self._request(ttl_ms) as request:
+            token = self._scheduler.prepare_put(request, b"".join(ids))
+            done = [False] * len(ids)
+            try:
+                job_id = next(self._serial)
+                self._worker.submit_put(job_id, payloads, token)
+                done = self._done(self._wait(job_id), len(ids))
+            finally:
+                shown = self._conclude(request, done)
+        return [moved and shown for moved in done]
+
+    def _conclude(self, request, done):
+        """Make visible what was moved. False if the store could not show all of it."""
+        try:
+            self._scheduler.complete_put(request, bytes(done))
+            return True
+        except NotFoundError:
+            return False
+
+    def _get(self, ids, payloads):
+        """Load what is there. Pairs of the index in ids, and the id."""
+        with self._request(None) as request:
+            for _ in range(_GET_ROUNDS):
+                hits = self._lookup(request, b"".join(ids))
+                wanted = [slot for slot, hit in enumerate(hits) if hit == 1]
+                if not wanted:
+                    return []
+                try:
+                    token = self._scheduler.prepare_get(request, b"".join(ids[s] for s in wanted))
+                    break
+                except NotFoundError:  # evicted in between: look again
+                    continue
+            else:
+                return []
+            try:
+                job_id = next(self._serial)
+                self._worker.submit_get(job_id, [payloads[slot] for slot in wanted], token)
+                done = self._done(self._wait(job_id), len(wanted))
+            finally:
+                self._scheduler.complete_get(request)
+        return [(slot, ids[slot]) for slot, ok in zip(wanted, done) if ok]
+
+
+class _Request:
+    """A request of the scheduler for the span of a with statement."""
+
+    def __init__(self, scheduler, name, ttl_ms):
+        self._scheduler = scheduler
+        self._context = RequestContext(name, ttl_ms)
+
+    def __enter__(self):
+        self._scheduler.on_new_request(self._context)
+        return self._context.request_id
+
+    def __exit__(self, kind, error, traceback):
+        try:
+            self._scheduler.on_request_finished(self._context.request_id)
+        except Error:
+            if error is None:
+                raise
+
+
+def _topology(store, namespace, credential, fabric):
+    options = {"namespace": namespace, "credential": credential, "fabric": fabric}
+    options = {key: value for key, value in options.items() if value is not None}
+    if isinstance(store, dict):
+        if options:
+            raise ValueError(f"{', '.join(options)}: belongs into the topology's config")
+        return store
+    servers = [store] if isinstance(store, str) else list(store)
+    return {"type": "store", "store": "remote", "config": {"servers": servers, **options}}
+
+
+def _find(description, key):
+    """The first value of a key in a description and those below it."""
+    if isinstance(description, dict):
+        if key in description:
+            return description[key]
+        description = description.values()
+    elif not isinstance(description, list):
+        return None
+    for value in description:
+        found = _find(value, key)
+        if found is not None:
+            return found
+    return None
+
+
+def _id(key):
+    if isinstance(key, str):
+        return block_id(key)
+    key = bytes(key)
+    if len(key) != 16:
+        raise ValueError(f"a key of {len(key)} bytes; block ids have 16, names are str")
+    return key
+
+
+def _parts(items, size):
+    for start in range(0, len(items), size):
+        yield items[start:start + size]
