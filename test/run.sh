@@ -38,7 +38,7 @@ suite() {
 }
 
 quick() {
-    build release -DUCM_WERROR=ON
+    build release -DUCM_WERROR=ON -DUCM_WITH_PYTHON=ON
     suite release -LE softroce
 }
 
@@ -53,7 +53,7 @@ clang() {
 
 # Without -Werror: instrumented code makes gcc's flow warnings see things that are not there.
 sanitizers() {
-    build asan
+    build asan -DUCM_WITH_PYTHON=ON
     suite asan -LE 'softroce|no-sanitizer'
     build tsan
     suite tsan -LE 'softroce|no-sanitizer|fuzz'
