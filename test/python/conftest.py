@@ -10,7 +10,10 @@ import pathlib
 import sys
 
 import pytest
+from hypothesis import settings
 
+settings.register_profile("plain", database=None, deadline=None)
+settings.load_profile("plain")
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "integration"))
 
 import harness  # noqa: E402  (the processes of the integration tests)
