@@ -4,14 +4,17 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include <ucm/clock.h>
 #include <ucm/log.h>
 
-#include "net/tcp/tcp_object.h"
+#include "net/tcp/tcp_client.h"
+#include "net/tcp/tcp_target.h"
 
 enum {
     EVENT_COUNT = 64,
@@ -19,6 +22,7 @@ enum {
 
 const struct uc_fabric_caps uc_tcp_caps = {
         .needs_registration = false,
+        .feeds_bytes = true,
         .checks_generation = true,
         .max_piece_count = 65536,
         .max_op_bytes = UC_TCP_MAX_OP_BYTES,
@@ -53,23 +57,22 @@ uc_tcp_fabric_may_warn(struct uc_fabric *fabric)
     return true;
 }
 
-void
-uc_tcp_endpoint_bury(struct uc_fabric_endpoint *endpoint)
+static void
+mortal_free(struct uc_tcp_mortal *mortal)
 {
-    struct uc_fabric *fabric = endpoint->source.fabric;
+    free(mortal->memory);
+    free(mortal);
+}
 
-    assert(endpoint->source.fd < 0);
-    if (endpoint->domain != NULL) {
-        endpoint->domain->endpoint_count--;
-    }
-    fabric->endpoint_count--;
+void
+uc_tcp_bury(struct uc_fabric *fabric, struct uc_tcp_mortal *mortal)
+{
     if (!fabric->is_polling) {
-        free(endpoint);
+        mortal_free(mortal);
         return;
     }
 
-    /* A caller up the stack may still point to it. */
-    uc_list_add(&fabric->dead, &endpoint->source.turn_node);
+    uc_list_add(&fabric->dead, &mortal->node);
 }
 
 static void
@@ -78,15 +81,31 @@ free_dead(struct uc_fabric *fabric)
     struct uc_list *node;
 
     while ((node = uc_list_take(&fabric->dead)) != NULL) {
-        free(uc_list_entry(node, struct uc_fabric_endpoint, source.turn_node));
+        mortal_free(uc_list_entry(node, struct uc_tcp_mortal, node));
     }
+}
+
+/* @return UC_OK if that many streams per endpoint can be had; 0: one, more gain nothing on one host */
+static enum uc_status
+set_lane_count(struct uc_fabric *fabric, const struct uc_fabric_config *config)
+{
+    uint32_t count = config == NULL || config->connections == 0 ? 1 : config->connections;
+
+    if (count > UC_TCP_LANES_MAX) {
+        return uc_error(UC_ERR_INVALID_PARAM,
+                "tcp: %" PRIu32 " connections per endpoint; ask for %d at most", count,
+                UC_TCP_LANES_MAX);
+    }
+
+    fabric->lane_count = count;
+    return UC_OK;
 }
 
 static enum uc_status
 tcp_open(const struct uc_fabric_config *config, struct uc_fabric **fabric_out)
 {
     struct uc_fabric *fabric = calloc(1, sizeof(*fabric));
-    enum uc_status status = UC_ERR_OUT_OF_MEMORY;
+    enum uc_status status;
 
     if (fabric == NULL) {
         return uc_error(UC_ERR_OUT_OF_MEMORY, "tcp: no memory for the fabric; free some");
@@ -96,10 +115,15 @@ tcp_open(const struct uc_fabric_config *config, struct uc_fabric **fabric_out)
     uc_list_init(&fabric->turns);
     uc_list_init(&fabric->timed);
     uc_list_init(&fabric->dead);
+    uc_list_init(&fabric->joinable);
+    status = set_lane_count(fabric, config);
+    if (status != UC_OK) {
+        goto err_free_fabric;
+    }
     if (config != NULL && config->address != NULL) {
         fabric->name = strdup(config->address);
         if (fabric->name == NULL) {
-            (void)uc_error(status, "tcp: no memory for the address; free some");
+            status = uc_error(UC_ERR_OUT_OF_MEMORY, "tcp: no memory for the address; free some");
             goto err_free_fabric;
         }
         status = uc_tcp_fabric_look_up(fabric, fabric->name);
@@ -147,25 +171,13 @@ tcp_caps(const struct uc_fabric *fabric, struct uc_fabric_caps *caps_out)
     *caps_out = uc_tcp_caps;
 }
 
-static struct uc_tcp_target *
-target_of(struct uc_fabric_endpoint *endpoint)
-{
-    return (struct uc_tcp_target *)endpoint;
-}
-
-static struct uc_tcp_client *
-client_of(struct uc_fabric_endpoint *endpoint)
-{
-    return (struct uc_tcp_client *)endpoint;
-}
-
 static void
 tcp_fence(struct uc_fabric_endpoint *endpoint)
 {
-    if (endpoint->source.kind == UC_TCP_CLIENT) {
-        uc_tcp_client_close(client_of(endpoint));
+    if (endpoint->kind == UC_TCP_LANE) {
+        uc_tcp_client_close((struct uc_tcp_client *)endpoint);
     } else {
-        uc_tcp_target_close(target_of(endpoint));
+        uc_tcp_group_close((struct uc_tcp_group *)endpoint);
     }
 }
 
@@ -177,7 +189,14 @@ tcp_disconnect(struct uc_fabric_endpoint *endpoint)
     }
 
     tcp_fence(endpoint);
-    uc_tcp_endpoint_bury(endpoint);
+    if (endpoint->kind == UC_TCP_TARGET) {
+        uc_tcp_group_bury((struct uc_tcp_group *)endpoint);
+        return;
+    }
+
+    endpoint->domain->endpoint_count--;
+    endpoint->fabric->endpoint_count--;
+    uc_tcp_bury(endpoint->fabric, &endpoint->mortal);
 }
 
 /* Turn events into what each source may do, and give those sources a turn. */
@@ -238,11 +257,11 @@ expire(struct uc_fabric *fabric)
         case UC_TCP_LISTENER:
             uc_tcp_listener_expire((struct uc_fabric_listener *)source);
             break;
-        case UC_TCP_CLIENT:
-            uc_tcp_client_expire((struct uc_tcp_client *)source);
+        case UC_TCP_LANE:
+            uc_tcp_lane_expire(uc_list_entry(source, struct uc_tcp_lane, stream.source));
             break;
         case UC_TCP_TARGET:
-            uc_tcp_target_drop((struct uc_tcp_target *)source);
+            uc_tcp_target_drop(uc_list_entry(source, struct uc_tcp_target, stream.source));
             break;
         }
     }
@@ -255,10 +274,11 @@ source_turn(struct uc_tcp_source *source, size_t *budget)
     switch (source->kind) {
     case UC_TCP_LISTENER:
         return uc_tcp_listener_turn((struct uc_fabric_listener *)source, budget);
-    case UC_TCP_CLIENT:
-        return uc_tcp_client_turn((struct uc_tcp_client *)source, budget);
+    case UC_TCP_LANE:
+        return uc_tcp_lane_turn(uc_list_entry(source, struct uc_tcp_lane, stream.source), budget);
     case UC_TCP_TARGET:
-        return uc_tcp_target_turn((struct uc_tcp_target *)source, budget);
+        return uc_tcp_target_turn(
+                uc_list_entry(source, struct uc_tcp_target, stream.source), budget);
     }
     return false;
 }
@@ -288,14 +308,20 @@ tcp_poll(struct uc_fabric *fabric, size_t budget)
 
     fabric->is_polling = false;
     free_dead(fabric);
+    if (left < budget) {
+        fabric->spin_until_ns = uc_clock_now_ns() + (uint64_t)UC_TCP_SPIN_US * 1000;
+    }
     return budget - left + expired;
 }
 
 static bool
 tcp_arm(struct uc_fabric *fabric)
 {
-    /* Events keep the epoll readable until poll fetches them; only turns are invisible to it. */
-    return uc_list_is_empty(&fabric->turns);
+    /*
+     * Events keep the epoll readable until poll fetches them; only turns are invisible to it. Whoever
+     * just transferred is likely to go on: waking a thread costs more than polling that long.
+     */
+    return uc_list_is_empty(&fabric->turns) && uc_clock_now_ns() >= fabric->spin_until_ns;
 }
 
 static int

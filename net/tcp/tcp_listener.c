@@ -10,7 +10,7 @@
 
 #include <ucm/log.h>
 
-#include "net/tcp/tcp_object.h"
+#include "net/tcp/tcp_target.h"
 
 /* Peers that were admitted but not served yet pile up here; more than that are retried by TCP. */
 enum {
@@ -161,6 +161,12 @@ uc_tcp_listener_port(const struct uc_fabric_listener *listener)
     return listener->port;
 }
 
+static struct uc_tcp_target *
+target_of(struct uc_tcp_source *source)
+{
+    return uc_list_entry(source, struct uc_tcp_target, stream.source);
+}
+
 /* The peer of this listener that has been silent longest, or NULL. Deadlines are in order of age. */
 static struct uc_tcp_target *
 oldest_half_open(const struct uc_fabric_listener *listener)
@@ -168,9 +174,8 @@ oldest_half_open(const struct uc_fabric_listener *listener)
     uc_list_for_each (node, &listener->source.fabric->timed) {
         struct uc_tcp_source *source = uc_list_entry(node, struct uc_tcp_source, timed_node);
 
-        if (source->kind == UC_TCP_TARGET &&
-                ((struct uc_tcp_target *)source)->listener == listener) {
-            return (struct uc_tcp_target *)source;
+        if (source->kind == UC_TCP_TARGET && target_of(source)->listener == listener) {
+            return target_of(source);
         }
     }
     return NULL;
@@ -215,20 +220,18 @@ greet(struct uc_fabric_listener *listener, int fd)
     }
 
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    uc_tcp_source_init(&target->base.source, fabric, UC_TCP_TARGET);
-    status = uc_tcp_source_watch(&target->base.source, fd);
+    uc_tcp_source_init(&target->stream.source, fabric, UC_TCP_TARGET);
+    status = uc_tcp_source_watch(&target->stream.source, fd);
     if (status != UC_OK) {
         free(target);
         return status;
     }
 
-    target->base.state = UC_TCP_GREETING;
+    target->state = UC_TCP_GREETING;
     target->listener = listener;
-    target->ops = listener->ops;
-    target->context = listener->context;
     listener->half_open_count++;
     fabric->endpoint_count++;
-    uc_tcp_source_set_deadline(&target->base.source,
+    uc_tcp_source_set_deadline(&target->stream.source,
             uc_time_add_ms(uc_clock_now_ms(&fabric->clock), UC_TCP_HALF_OPEN_MS));
     return UC_OK;
 }
@@ -294,113 +297,4 @@ uc_tcp_listener_turn(struct uc_fabric_listener *listener, size_t *budget)
     }
 
     return true;
-}
-
-/* Say no and close in good order, so that the answer arrives. */
-static void
-refuse(struct uc_tcp_target *target, enum uc_status why)
-{
-    struct uc_tcp_source *source = &target->base.source;
-    uint8_t answer[UC_TCP_ANSWER_BYTES];
-    struct iovec iov = {.iov_base = answer, .iov_len = sizeof(answer)};
-    size_t done_bytes;
-
-    uc_tcp_answer_put(answer, why);
-    (void)uc_tcp_source_send(source, &iov, 1, sizeof(answer), &done_bytes);
-    uc_tcp_source_close(source, false);
-    uc_tcp_target_drop(target);
-}
-
-static void
-admit(struct uc_tcp_target *target, const uint8_t *nonce)
-{
-    struct uc_fabric_admission admission = {0};
-    struct uc_tcp_source *source = &target->base.source;
-    uint8_t answer[UC_TCP_ANSWER_BYTES];
-    struct iovec iov = {.iov_base = answer, .iov_len = sizeof(answer)};
-    enum uc_status status = target->ops->admit(target->context, nonce, &admission);
-    size_t done_bytes;
-
-    if (status != UC_OK) {
-        refuse(target, status);
-        return;
-    }
-
-    assert(admission.domain != NULL);
-    uc_list_remove(&source->timed_node);
-    target->listener->half_open_count--;
-    target->listener = NULL;
-    target->base.domain = admission.domain;
-    target->base.domain->endpoint_count++;
-    target->access = admission.access;
-    target->peer = admission.peer;
-    target->is_admitted = true;
-    target->base.state = UC_TCP_READY;
-    target->ops->connected(target->context, target->peer, &target->base);
-
-    /* The first bytes on a fresh connection always find room. */
-    uc_tcp_answer_put(answer, UC_OK);
-    if (uc_tcp_source_send(source, &iov, 1, sizeof(answer), &done_bytes) != UC_TCP_MOVED ||
-            done_bytes != sizeof(answer)) {
-        uc_tcp_target_drop(target);
-    }
-}
-
-/* Requests that follow a hello without waiting for the answer stay read ahead until the peer is admitted. */
-static void
-receive_hello(struct uc_tcp_target *target)
-{
-    struct uc_fabric_endpoint *endpoint = &target->base;
-    uint8_t nonce[UC_FABRIC_NONCE_BYTES];
-    const uint8_t *bytes;
-    enum uc_status status;
-
-    while ((bytes = uc_tcp_endpoint_take(endpoint, UC_TCP_HELLO_BYTES)) == NULL) {
-        struct iovec iov = uc_tcp_endpoint_rx_room(endpoint);
-        size_t done_bytes;
-
-        switch (uc_tcp_source_receive(&endpoint->source, &iov, 1, iov.iov_len, &done_bytes)) {
-        case UC_TCP_MOVED:
-            endpoint->rx_end += done_bytes;
-            break;
-        case UC_TCP_BLOCKED:
-            return;
-        case UC_TCP_LOST:
-            uc_tcp_target_drop(target);
-            return;
-        }
-    }
-
-    status = uc_tcp_hello_get(bytes, nonce);
-    if (status == UC_OK) {
-        admit(target, nonce);
-    } else {
-        if (uc_tcp_fabric_may_warn(endpoint->source.fabric)) {
-            uc_log_warn("tcp port %u: a peer's hello is refused: %s",
-                    (unsigned)target->listener->port,
-                    status == UC_ERR_UNSUPPORTED ? "another protocol version, use the same release"
-                                                 : "not a peer of this protocol");
-        }
-        refuse(target, status);
-    }
-}
-
-bool
-uc_tcp_target_turn(struct uc_tcp_target *target, size_t *budget)
-{
-    if (target->base.state == UC_TCP_GREETING) {
-        receive_hello(target);
-        if (target->base.state != UC_TCP_READY) {
-            return false;
-        }
-        *budget -= 1;
-    }
-    if (target->base.state != UC_TCP_READY) {
-        return false;
-    }
-    if (*budget == 0) {
-        return true;
-    }
-
-    return uc_tcp_target_serve(target, budget);
 }

@@ -215,27 +215,27 @@ uc_tcp_source_send(struct uc_tcp_source *source, struct iovec *iov, size_t count
 }
 
 const uint8_t *
-uc_tcp_endpoint_take(struct uc_fabric_endpoint *endpoint, size_t length)
+uc_tcp_stream_take(struct uc_tcp_stream *stream, size_t length)
 {
-    const uint8_t *bytes = &endpoint->rx[endpoint->rx_begin];
+    const uint8_t *bytes = &stream->rx[stream->rx_begin];
 
-    if (endpoint->rx_end - endpoint->rx_begin < length) {
+    if (stream->rx_end - stream->rx_begin < length) {
         return NULL;
     }
 
-    endpoint->rx_begin += length;
+    stream->rx_begin += length;
     return bytes;
 }
 
 struct iovec
-uc_tcp_endpoint_rx_room(struct uc_fabric_endpoint *endpoint)
+uc_tcp_stream_room(struct uc_tcp_stream *stream, size_t most)
 {
-    size_t kept = endpoint->rx_end - endpoint->rx_begin;
+    size_t kept = stream->rx_end - stream->rx_begin;
 
-    /* Callers parse whole frames first: what is left is the beginning of one. */
+    /* What is left is the beginning of a frame. */
     assert(kept < UC_TCP_REQUEST_BYTES);
-    memmove(endpoint->rx, &endpoint->rx[endpoint->rx_begin], kept);
-    endpoint->rx_begin = 0;
-    endpoint->rx_end = kept;
-    return (struct iovec){.iov_base = &endpoint->rx[kept], .iov_len = sizeof(endpoint->rx) - kept};
+    memmove(stream->rx, &stream->rx[stream->rx_begin], kept);
+    stream->rx_begin = 0;
+    stream->rx_end = kept;
+    return (struct iovec){.iov_base = &stream->rx[kept], .iov_len = most - kept};
 }

@@ -1,26 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * A client's requests go out in the order posted, several per system call, a WRITE's data straight
+ * A lane's requests go out in the order posted, several per system call, a WRITE's data straight
  * from its pieces. Replies come back in the same order, a READ's data straight into its pieces; what
  * follows it is read ahead in the same call.
  */
 
-#include <assert.h>
-#include <inttypes.h>
 #include <string.h>
 
-#include "net/tcp/tcp_object.h"
-
-static void
-cursor_advance(struct uc_tcp_cursor *cursor, uint64_t bytes)
-{
-    cursor->done_bytes += bytes;
-    while (cursor->done_bytes > 0 && cursor->done_bytes >= cursor->piece->length_bytes) {
-        cursor->done_bytes -= cursor->piece->length_bytes;
-        cursor->piece++;
-    }
-}
+#include "net/tcp/tcp_client.h"
 
 /* Pieces from the cursor on, at most `most` bytes, which the operation still has. @return bytes */
 static size_t
@@ -44,21 +32,9 @@ cursor_iov(
 }
 
 static uint64_t
-sequence_of(const struct uc_fabric_op *op)
-{
-    return op->provider_data[0];
-}
-
-static uint64_t
-length_of(const struct uc_fabric_op *op)
-{
-    return op->provider_data[1];
-}
-
-static uint64_t
 request_wire_bytes(const struct uc_fabric_op *op)
 {
-    return UC_TCP_REQUEST_BYTES + (op->opcode == UC_FABRIC_WRITE ? length_of(op) : 0);
+    return UC_TCP_REQUEST_BYTES + (op->opcode == UC_FABRIC_WRITE ? uc_tcp_op_length(op) : 0);
 }
 
 struct batch {
@@ -77,9 +53,9 @@ batch_add_header(struct batch *batch, const struct uc_fabric_op *op, size_t sent
     struct uc_tcp_request request = {
             .opcode = op->opcode,
             .region_idx = op->region_idx,
-            .sequence = sequence_of(op),
+            .sequence = uc_tcp_op_sequence(op),
             .offset_bytes = op->offset_bytes,
-            .length_bytes = length_of(op),
+            .length_bytes = uc_tcp_op_length(op),
             .generation = op->generation,
     };
 
@@ -107,7 +83,7 @@ batch_add(struct batch *batch, const struct uc_fabric_op *op, uint64_t sent_byte
         return true;
     }
 
-    rest = length_of(op) - data_sent;
+    rest = uc_tcp_op_length(op) - data_sent;
     most = batch->want_bytes < left_bytes ? left_bytes - batch->want_bytes : 0;
     most = rest < most ? (size_t)rest : most;
     most = cursor_iov(cursor, most, batch->iov, UC_TCP_IOV_COUNT, &batch->iov_count);
@@ -116,41 +92,41 @@ batch_add(struct batch *batch, const struct uc_fabric_op *op, uint64_t sent_byte
 }
 
 static void
-sent(struct uc_tcp_client *client, uint64_t bytes)
+sent(struct uc_tcp_lane *lane, uint64_t bytes)
 {
     while (bytes > 0) {
-        struct uc_fabric_op *op = client->unsent;
-        uint64_t left = request_wire_bytes(op) - client->sent_bytes;
+        struct uc_fabric_op *op = lane->unsent;
+        uint64_t left = request_wire_bytes(op) - lane->sent_bytes;
         uint64_t step = bytes < left ? bytes : left;
-        uint64_t before = client->sent_bytes;
+        uint64_t before = lane->sent_bytes;
 
-        client->sent_bytes += step;
+        lane->sent_bytes += step;
         bytes -= step;
         if (step < left) {
             uint64_t data_before = before < UC_TCP_REQUEST_BYTES ? UC_TCP_REQUEST_BYTES : before;
 
-            if (client->sent_bytes > data_before) {
-                cursor_advance(&client->source_cursor, client->sent_bytes - data_before);
+            if (lane->sent_bytes > data_before) {
+                uc_tcp_cursor_advance(&lane->source_cursor, lane->sent_bytes - data_before);
             }
             return;
         }
 
-        client->unsent = op->next;
-        client->sent_bytes = 0;
-        if (op->next != NULL) {
-            client->source_cursor = (struct uc_tcp_cursor){.piece = op->next->pieces};
+        lane->unsent = uc_tcp_op_following(op);
+        lane->sent_bytes = 0;
+        if (uc_tcp_op_following(op) != NULL) {
+            lane->source_cursor = (struct uc_tcp_cursor){.piece = uc_tcp_op_following(op)->pieces};
         }
     }
 }
 
 /* One send of operations that are not at the peer yet. */
 static enum uc_tcp_io
-send_requests(struct uc_tcp_client *client, size_t *left_bytes)
+send_requests(struct uc_tcp_lane *lane, size_t *left_bytes)
 {
     struct batch batch;
-    struct uc_fabric_op *op = client->unsent;
-    struct uc_tcp_cursor cursor = client->source_cursor;
-    uint64_t sent_bytes = client->sent_bytes;
+    struct uc_fabric_op *op = lane->unsent;
+    struct uc_tcp_cursor cursor = lane->source_cursor;
+    uint64_t sent_bytes = lane->sent_bytes;
     size_t done_bytes = 0;
     enum uc_tcp_io io;
 
@@ -162,108 +138,100 @@ send_requests(struct uc_tcp_client *client, size_t *left_bytes)
         if (!batch_add(&batch, op, sent_bytes, cursor, *left_bytes)) {
             break;
         }
-        op = op->next;
+        op = uc_tcp_op_following(op);
         sent_bytes = 0;
         cursor = (struct uc_tcp_cursor){.piece = op == NULL ? NULL : op->pieces};
     }
 
     io = uc_tcp_source_send(
-            &client->base.source, batch.iov, batch.iov_count, batch.want_bytes, &done_bytes);
+            &lane->stream.source, batch.iov, batch.iov_count, batch.want_bytes, &done_bytes);
     if (io == UC_TCP_MOVED) {
         *left_bytes -= done_bytes < *left_bytes ? done_bytes : *left_bytes;
-        sent(client, done_bytes);
+        sent(lane, done_bytes);
     }
     return io;
 }
 
 static void
-first_done(struct uc_tcp_client *client, enum uc_status status, size_t *budget)
+data_advance(struct uc_tcp_lane *lane, size_t bytes, size_t *budget)
 {
-    struct uc_fabric_op *op = client->first;
-
-    client->first = op->next;
-    if (client->first == NULL) {
-        client->last = NULL;
+    lane->rx_left_bytes -= bytes;
+    if (lane->rx_left_bytes == 0) {
+        uc_tcp_lane_finish(lane, UC_OK, budget);
+        return;
     }
-    *budget -= 1;
-    op->on_done(op, status);
-}
 
-static void
-data_advance(struct uc_tcp_client *client, size_t bytes, size_t *budget)
-{
-    client->rx_left_bytes -= bytes;
-    if (client->rx_left_bytes == 0) {
-        first_done(client, UC_OK, budget);
-    } else {
-        cursor_advance(&client->target_cursor, bytes);
+    uc_tcp_cursor_advance(&lane->target_cursor, bytes);
+    if (lane->client->first == lane->first) {
+        uc_tcp_client_feed(lane->client);
     }
 }
 
 /* @return false if this is not what the first operation waits for */
 static bool
-response_begin(struct uc_tcp_client *client, const uint8_t *bytes, size_t *budget)
+response_begin(struct uc_tcp_lane *lane, const uint8_t *bytes, size_t *budget)
 {
-    const struct uc_fabric_op *op = client->first;
+    const struct uc_fabric_op *op = lane->first;
     struct uc_tcp_response response;
     uint64_t want_bytes;
 
-    if (uc_tcp_response_get(bytes, &response) != UC_OK || op == NULL || op == client->unsent ||
-            response.sequence != sequence_of(op)) {
+    if (uc_tcp_response_get(bytes, &response) != UC_OK || op == NULL || op == lane->unsent ||
+            response.sequence != uc_tcp_op_sequence(op)) {
         return false;
     }
 
-    want_bytes = op->opcode == UC_FABRIC_READ && response.status == UC_OK ? length_of(op) : 0;
+    want_bytes =
+            op->opcode == UC_FABRIC_READ && response.status == UC_OK ? uc_tcp_op_length(op) : 0;
     if (response.length_bytes != want_bytes) {
         return false;
     }
 
     if (want_bytes > 0) {
-        client->rx_left_bytes = want_bytes;
-        client->target_cursor = (struct uc_tcp_cursor){.piece = op->pieces};
+        lane->rx_left_bytes = want_bytes;
+        lane->target_cursor = (struct uc_tcp_cursor){.piece = op->pieces};
     } else {
-        first_done(client, response.status, budget);
+        uc_tcp_lane_finish(lane, response.status, budget);
     }
     return true;
 }
 
 /* Copy data that was read ahead to where it belongs. */
 static void
-consume_data(struct uc_tcp_client *client, size_t ready, size_t *budget)
+consume_data(struct uc_tcp_lane *lane, size_t ready, size_t *budget)
 {
-    struct uc_fabric_endpoint *endpoint = &client->base;
-    const struct uc_tcp_cursor *cursor = &client->target_cursor;
+    struct uc_tcp_stream *stream = &lane->stream;
+    const struct uc_tcp_cursor *cursor = &lane->target_cursor;
     uint64_t rest = cursor->piece->length_bytes - cursor->done_bytes;
     size_t count = ready < rest ? ready : (size_t)rest;
 
-    memcpy((uint8_t *)cursor->piece->address + cursor->done_bytes,
-            &endpoint->rx[endpoint->rx_begin], count);
-    endpoint->rx_begin += count;
-    data_advance(client, count, budget);
+    memcpy((uint8_t *)cursor->piece->address + cursor->done_bytes, &stream->rx[stream->rx_begin],
+            count);
+    stream->rx_begin += count;
+    data_advance(lane, count, budget);
 }
 
 /* Take what was read ahead. @return false if it is malformed */
 static bool
-consume(struct uc_tcp_client *client, size_t *budget)
+consume(struct uc_tcp_lane *lane, size_t *budget)
 {
-    struct uc_fabric_endpoint *endpoint = &client->base;
+    struct uc_tcp_stream *stream = &lane->stream;
 
-    while (endpoint->state == UC_TCP_READY && *budget > 0) {
+    while (lane->state == UC_TCP_READY && *budget > 0) {
         const uint8_t *bytes;
 
-        if (client->rx_left_bytes > 0) {
-            size_t ready = endpoint->rx_end - endpoint->rx_begin;
+        if (lane->rx_left_bytes > 0) {
+            size_t ready = stream->rx_end - stream->rx_begin;
 
             if (ready == 0) {
                 return true;
             }
-            consume_data(client, ready, budget);
+            consume_data(lane, ready, budget);
         } else {
-            bytes = uc_tcp_endpoint_take(endpoint, UC_TCP_RESPONSE_BYTES);
+            bytes = uc_tcp_stream_take(stream, UC_TCP_RESPONSE_BYTES);
             if (bytes == NULL) {
                 return true;
             }
-            if (!response_begin(client, bytes, budget)) {
+            if (!response_begin(lane, bytes, budget)) {
                 return false;
             }
         }
@@ -271,11 +239,39 @@ consume(struct uc_tcp_client *client, size_t *budget)
     return true;
 }
 
+/*
+ * How much to read ahead of what comes behind the data that is arriving: one header before large
+ * data, which then needs no copy, and many small blocks in one call.
+ */
+static size_t
+room_bytes(const struct uc_tcp_lane *lane)
+{
+    const struct uc_fabric_op *op = lane->first;
+
+    if (op != NULL && lane->rx_left_bytes > 0) {
+        op = uc_tcp_op_following(op);
+    }
+    return op == NULL || (op->opcode == UC_FABRIC_READ &&
+                                 uc_tcp_op_length(op) >= UC_TCP_LARGE_BYTES)
+                   ? UC_TCP_RX_LITTLE_BYTES
+                   : UC_TCP_RX_BYTES;
+}
+
+/* Most bytes of the first operation's data to take at once. */
+static size_t
+direct_bytes(const struct uc_tcp_lane *lane, size_t left_bytes)
+{
+    size_t most = lane->first->on_bytes != NULL && left_bytes > UC_TCP_RUN_BYTES ? UC_TCP_RUN_BYTES
+                                                                                 : left_bytes;
+
+    return lane->rx_left_bytes < most ? (size_t)lane->rx_left_bytes : most;
+}
+
 /* One receive: the rest of a READ's data straight to its pieces, and behind it whatever follows. */
 static enum uc_tcp_io
-receive(struct uc_tcp_client *client, size_t *left_bytes, size_t *budget)
+receive(struct uc_tcp_lane *lane, size_t *left_bytes, size_t *budget)
 {
-    struct uc_fabric_endpoint *endpoint = &client->base;
+    struct uc_tcp_stream *stream = &lane->stream;
     struct iovec iov[UC_TCP_IOV_COUNT + 1];
     size_t count = 0;
     size_t direct = 0;
@@ -283,75 +279,74 @@ receive(struct uc_tcp_client *client, size_t *left_bytes, size_t *budget)
     size_t done_bytes = 0;
     enum uc_tcp_io io;
 
-    if (client->rx_left_bytes > 0) {
-        size_t most =
-                client->rx_left_bytes < *left_bytes ? (size_t)client->rx_left_bytes : *left_bytes;
-
-        direct = cursor_iov(client->target_cursor, most, iov, UC_TCP_IOV_COUNT, &count);
+    if (lane->rx_left_bytes > 0) {
+        direct = cursor_iov(lane->target_cursor, direct_bytes(lane, *left_bytes), iov,
+                UC_TCP_IOV_COUNT, &count);
     }
     want_bytes = direct;
-    if (direct == client->rx_left_bytes) {
-        iov[count] = uc_tcp_endpoint_rx_room(endpoint);
+    if (direct == lane->rx_left_bytes) {
+        iov[count] = uc_tcp_stream_room(stream, room_bytes(lane));
         want_bytes += iov[count++].iov_len;
     }
 
-    io = uc_tcp_source_receive(&endpoint->source, iov, count, want_bytes, &done_bytes);
+    io = uc_tcp_source_receive(&stream->source, iov, count, want_bytes, &done_bytes);
     if (io != UC_TCP_MOVED) {
         return io;
     }
 
     *left_bytes -= done_bytes < *left_bytes ? done_bytes : *left_bytes;
     if (done_bytes > direct) {
-        endpoint->rx_end += done_bytes - direct;
+        stream->rx_end += done_bytes - direct;
     }
     if (direct > 0) {
         /* Last: the callback may post, or close the endpoint. */
-        data_advance(client, done_bytes < direct ? done_bytes : direct, budget);
+        data_advance(lane, done_bytes < direct ? done_bytes : direct, budget);
     }
     return UC_TCP_MOVED;
 }
 
 static void
-lost(struct uc_tcp_client *client)
+lost(struct uc_tcp_lane *lane)
 {
-    int error = client->base.source.lost_errno;
+    int error = lane->stream.source.lost_errno;
 
     (void)uc_error(UC_ERR_UNHEALTHY, "tcp: the connection to the server is lost: %s",
             error == 0 ? "closed by the server" : strerror(error));
-    uc_tcp_client_fail(client, UC_ERR_UNHEALTHY);
+    uc_tcp_client_fail(lane->client, UC_ERR_UNHEALTHY);
 }
 
 bool
-uc_tcp_client_transfer(struct uc_tcp_client *client, size_t *budget)
+uc_tcp_lane_transfer(struct uc_tcp_lane *lane, size_t *budget)
 {
     size_t left_bytes = UC_TCP_TURN_BYTES;
 
+    uc_tcp_client_deliver(lane->client, budget); /* what a used up budget has left */
     while (left_bytes > 0 && *budget > 0) {
         enum uc_tcp_io out = UC_TCP_BLOCKED;
         enum uc_tcp_io in;
 
         /* First, so that there is room to read ahead; a used up budget may have left something. */
-        if (!consume(client, budget)) {
+        if (!consume(lane, budget)) {
             (void)uc_error(UC_ERR_UNHEALTHY,
                     "tcp: the server sent a malformed response; is it of the same release?");
-            uc_tcp_client_fail(client, UC_ERR_UNHEALTHY);
+            uc_tcp_client_fail(lane->client, UC_ERR_UNHEALTHY);
             return false;
         }
-        if (client->base.state != UC_TCP_READY) {
+        if (lane->state != UC_TCP_READY) {
             return false; /* fenced by a callback */
         }
         if (*budget == 0) {
             break;
         }
-        if (client->unsent != NULL) {
-            out = send_requests(client, &left_bytes);
+        if (lane->unsent != NULL) {
+            out = send_requests(lane, &left_bytes);
         }
         if (left_bytes == 0) {
             break;
         }
-        in = out == UC_TCP_LOST ? UC_TCP_LOST : receive(client, &left_bytes, budget);
+        in = out == UC_TCP_LOST ? UC_TCP_LOST : receive(lane, &left_bytes, budget);
         if (in == UC_TCP_LOST) {
-            lost(client);
+            lost(lane);
             return false;
         }
         if (in != UC_TCP_MOVED && out != UC_TCP_MOVED) {
@@ -359,5 +354,5 @@ uc_tcp_client_transfer(struct uc_tcp_client *client, size_t *budget)
         }
     }
 
-    return client->base.state == UC_TCP_READY;
+    return lane->state == UC_TCP_READY;
 }

@@ -18,7 +18,10 @@
 enum {
     HELLO_VERSION_OFFSET = 4,
     HELLO_NONCE_OFFSET = 8,
-    HELLO_ZERO_OFFSET = 24,
+    HELLO_LANE_OFFSET = 24,
+    HELLO_MORE_OFFSET = 25, /* lanes besides the first */
+    HELLO_ZERO_OFFSET = 26,
+    HELLO_ZERO32_OFFSET = 28,
 
     ANSWER_VERSION_OFFSET = 4,
     ANSWER_STATUS_OFFSET = 8,
@@ -37,8 +40,9 @@ enum {
     RESPONSE_LENGTH_OFFSET = 16,
 };
 
-static_assert(HELLO_NONCE_OFFSET + UC_FABRIC_NONCE_BYTES == HELLO_ZERO_OFFSET, "hello");
-static_assert(HELLO_ZERO_OFFSET + 8 == UC_TCP_HELLO_BYTES, "hello");
+static_assert(HELLO_NONCE_OFFSET + UC_FABRIC_NONCE_BYTES == HELLO_LANE_OFFSET, "hello");
+static_assert(HELLO_ZERO_OFFSET + 2 == HELLO_ZERO32_OFFSET, "hello");
+static_assert(HELLO_ZERO32_OFFSET + 4 == UC_TCP_HELLO_BYTES, "hello");
 static_assert(ANSWER_ZERO_OFFSET + 4 == UC_TCP_ANSWER_BYTES, "answer");
 static_assert(REQUEST_GENERATION_OFFSET + 8 == UC_TCP_REQUEST_BYTES, "request");
 static_assert(RESPONSE_LENGTH_OFFSET + 8 == UC_TCP_RESPONSE_BYTES, "response");
@@ -98,17 +102,24 @@ status_from_wire(uint32_t wire, enum uc_status *status_out)
 }
 
 void
-uc_tcp_hello_put(uint8_t *bytes, const uint8_t nonce[UC_FABRIC_NONCE_BYTES])
+uc_tcp_hello_put(uint8_t *bytes, const struct uc_tcp_hello *hello)
 {
     uc_put_le32(bytes, HELLO_MAGIC);
     uc_put_le32(bytes + HELLO_VERSION_OFFSET, UC_TCP_VERSION);
-    memcpy(bytes + HELLO_NONCE_OFFSET, nonce, UC_FABRIC_NONCE_BYTES);
-    uc_put_le64(bytes + HELLO_ZERO_OFFSET, 0);
+    memcpy(bytes + HELLO_NONCE_OFFSET, hello->nonce, UC_FABRIC_NONCE_BYTES);
+    bytes[HELLO_LANE_OFFSET] = (uint8_t)hello->lane_idx;
+    bytes[HELLO_MORE_OFFSET] = (uint8_t)(hello->lane_count - 1);
+    bytes[HELLO_ZERO_OFFSET] = 0;
+    bytes[HELLO_ZERO_OFFSET + 1] = 0;
+    uc_put_le32(bytes + HELLO_ZERO32_OFFSET, 0);
 }
 
 enum uc_status
-uc_tcp_hello_get(const uint8_t *bytes, uint8_t nonce_out[UC_FABRIC_NONCE_BYTES])
+uc_tcp_hello_get(const uint8_t *bytes, struct uc_tcp_hello *hello_out)
 {
+    struct uc_tcp_hello hello = {.lane_idx = bytes[HELLO_LANE_OFFSET],
+            .lane_count = (uint32_t)bytes[HELLO_MORE_OFFSET] + 1};
+
     if (uc_get_le32(bytes) != HELLO_MAGIC) {
         return UC_ERR_INVALID_PARAM;
     }
@@ -116,11 +127,14 @@ uc_tcp_hello_get(const uint8_t *bytes, uint8_t nonce_out[UC_FABRIC_NONCE_BYTES])
     if (uc_get_le32(bytes + HELLO_VERSION_OFFSET) != UC_TCP_VERSION) {
         return UC_ERR_UNSUPPORTED;
     }
-    if (uc_get_le64(bytes + HELLO_ZERO_OFFSET) != 0) {
+    if (hello.lane_count > UC_TCP_LANES_MAX || hello.lane_idx >= hello.lane_count ||
+            bytes[HELLO_ZERO_OFFSET] != 0 || bytes[HELLO_ZERO_OFFSET + 1] != 0 ||
+            uc_get_le32(bytes + HELLO_ZERO32_OFFSET) != 0) {
         return UC_ERR_INVALID_PARAM;
     }
 
-    memcpy(nonce_out, bytes + HELLO_NONCE_OFFSET, UC_FABRIC_NONCE_BYTES);
+    memcpy(hello.nonce, bytes + HELLO_NONCE_OFFSET, UC_FABRIC_NONCE_BYTES);
+    *hello_out = hello;
     return UC_OK;
 }
 

@@ -4,7 +4,8 @@
  * @file tcp_wire.h
  * Frames of the tcp transport, little endian (net/PROTOCOL.md, "tcp fabric"):
  *
- *   hello     0 u32 "UCTH"   4 u32 version     8 16 bytes nonce   24 u64 zero                      32
+ *   hello     0 u32 "UCTH"   4 u32 version     8 16 bytes nonce
+ *            24 u8 lane     25 u8 lanes - 1   26 u16 zero         28 u32 zero                      32
  *   answer    0 u32 "UCTA"   4 u32 version     8 i32 status       12 u32 zero                      16
  *   request   0 u32 "UCTQ"   4 u32 opcode      8 u64 sequence     16 u32 region   20 u32 zero
  *            24 u64 offset  32 u64 length     40 u64 generation                                    48
@@ -30,10 +31,18 @@ enum {
     UC_TCP_ANSWER_BYTES = 16,
     UC_TCP_REQUEST_BYTES = 48,
     UC_TCP_RESPONSE_BYTES = 24,
+    UC_TCP_LANES_MAX = 8, /* streams of one endpoint */
 };
 
 /** Most bytes of one operation: nothing honest is larger, so a larger length closes the connection. */
 #define UC_TCP_MAX_OP_BYTES (UINT64_C(1) << 40)
+
+/** A plain value. */
+struct uc_tcp_hello {
+    uint8_t nonce[UC_FABRIC_NONCE_BYTES];
+    uint32_t lane_idx;   /* below lane_count */
+    uint32_t lane_count; /* 1 … UC_TCP_LANES_MAX */
+};
 
 /** A plain value. */
 struct uc_tcp_request {
@@ -52,14 +61,13 @@ struct uc_tcp_response {
     uint64_t length_bytes; /* of the data that follows; 0 unless status is Ok */
 };
 
-void uc_tcp_hello_put(uint8_t *bytes, const uint8_t nonce[UC_FABRIC_NONCE_BYTES]);
+void uc_tcp_hello_put(uint8_t *bytes, const struct uc_tcp_hello *hello);
 
 /**
  * @retval UC_ERR_INVALID_PARAM  not a hello
  * @retval UC_ERR_UNSUPPORTED    another version
  */
-UC_MUST_CHECK enum uc_status uc_tcp_hello_get(
-        const uint8_t *bytes, uint8_t nonce_out[UC_FABRIC_NONCE_BYTES]);
+UC_MUST_CHECK enum uc_status uc_tcp_hello_get(const uint8_t *bytes, struct uc_tcp_hello *hello_out);
 
 void uc_tcp_answer_put(uint8_t *bytes, enum uc_status status);
 

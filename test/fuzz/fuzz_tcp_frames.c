@@ -20,11 +20,14 @@ require_same(const uint8_t *again, const uint8_t *bytes, size_t length)
 static void
 hello(const uint8_t *bytes)
 {
-    uint8_t nonce[UC_FABRIC_NONCE_BYTES];
     uint8_t again[UC_TCP_HELLO_BYTES];
+    struct uc_tcp_hello value;
 
-    if (uc_tcp_hello_get(bytes, nonce) == UC_OK) {
-        uc_tcp_hello_put(again, nonce);
+    if (uc_tcp_hello_get(bytes, &value) == UC_OK) {
+        if (value.lane_count > UC_TCP_LANES_MAX || value.lane_idx >= value.lane_count) {
+            abort();
+        }
+        uc_tcp_hello_put(again, &value);
         require_same(again, bytes, sizeof(again));
     }
 }

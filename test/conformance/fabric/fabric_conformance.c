@@ -18,12 +18,15 @@ main(int argc, char **argv)
         return peer_main(&argv[1]);
     }
 
-    /* fabric_conformance [provider [address]], like UCM_FABRIC and UCM_FABRIC_ADDRESS */
+    /* fabric_conformance [provider [address [connections]]], like UCM_FABRIC, …_ADDRESS, …_CONNECTIONS */
     if (argc > 1) {
         (void)setenv("UCM_FABRIC", argv[1], 1);
     }
     if (argc > 2) {
         (void)setenv("UCM_FABRIC_ADDRESS", argv[2], 1);
+    }
+    if (argc > 3) {
+        (void)setenv("UCM_FABRIC_CONNECTIONS", argv[3], 1);
     }
 
     suite_add_tcase(suite, capability_cases());

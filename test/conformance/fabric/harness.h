@@ -4,6 +4,7 @@
  * @file harness.h
  * A target with a thread of its own and an initiator on the test's thread, over the provider that
  * UCM_FABRIC names (default tcp) at the address UCM_FABRIC_ADDRESS (default 127.0.0.1).
+ * UCM_FABRIC_CONNECTIONS is how many connections the initiator makes per endpoint (default 0: its choice).
  * UCM_TEST_SCALE is a percentage for the heavy counts, for slow machines; UCM_TEST_CYCLES is the number
  * of connections that the soak test makes one after the other.
  *

@@ -78,7 +78,11 @@ initiator_step(void)
 void
 initiator_open(uint16_t port)
 {
-    struct uc_fabric_config config = {.address = fabric_address(), .port = port};
+    struct uc_fabric_config config = {
+            .address = fabric_address(),
+            .port = port,
+            .connections = (uint32_t)environment_number("UCM_FABRIC_CONNECTIONS", 0),
+    };
     void *memory =
             mmap(NULL, LOCAL_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     struct uc_fabric_memory range = uc_fabric_host_memory(memory, LOCAL_BYTES);

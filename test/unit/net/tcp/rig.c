@@ -181,11 +181,10 @@ peer_admitted(void)
 {
     uint8_t hello[UC_TCP_HELLO_BYTES];
     uint8_t answer[UC_TCP_ANSWER_BYTES];
-    uint8_t nonce[UC_FABRIC_NONCE_BYTES] = {0};
     enum uc_status status;
     int fd = peer_connect();
 
-    uc_tcp_hello_put(hello, nonce);
+    uc_tcp_hello_put(hello, &(struct uc_tcp_hello){.lane_count = 1});
     peer_send(fd, hello, sizeof(hello));
     ck_assert(peer_receive(fd, answer, sizeof(answer)));
     ck_assert_int_eq(uc_tcp_answer_get(answer, &status), UC_OK);

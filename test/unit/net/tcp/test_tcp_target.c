@@ -87,9 +87,8 @@ expect_refusal(const uint8_t *hello, enum uc_status want)
 START_TEST(refused_hello_is_answered_with_the_reason)
 {
     uint8_t hello[UC_TCP_HELLO_BYTES];
-    uint8_t nonce[UC_FABRIC_NONCE_BYTES] = {0};
 
-    uc_tcp_hello_put(hello, nonce);
+    uc_tcp_hello_put(hello, &(struct uc_tcp_hello){.lane_count = 1});
     rig.admit_status = UC_ERR_PERMISSION_DENIED;
     expect_refusal(hello, UC_ERR_PERMISSION_DENIED);
     rig.admit_status = UC_OK;
@@ -186,13 +185,12 @@ END_TEST
 START_TEST(stream_may_be_cut_anywhere)
 {
     uint8_t bytes[UC_TCP_HELLO_BYTES + 2 * UC_TCP_REQUEST_BYTES + 5];
-    uint8_t nonce[UC_FABRIC_NONCE_BYTES] = {0};
     struct uc_tcp_request write = {.opcode = UC_FABRIC_WRITE, .length_bytes = 5, .sequence = 1};
     struct uc_tcp_request flush = {.opcode = UC_FABRIC_FLUSH, .sequence = 2};
     uint8_t answer[UC_TCP_ANSWER_BYTES];
     int fd = peer_connect();
 
-    uc_tcp_hello_put(bytes, nonce);
+    uc_tcp_hello_put(bytes, &(struct uc_tcp_hello){.lane_count = 1});
     uc_tcp_request_put(bytes + UC_TCP_HELLO_BYTES, &write);
     memcpy(bytes + UC_TCP_HELLO_BYTES + UC_TCP_REQUEST_BYTES, "hello", 5);
     uc_tcp_request_put(bytes + UC_TCP_HELLO_BYTES + UC_TCP_REQUEST_BYTES + 5, &flush);

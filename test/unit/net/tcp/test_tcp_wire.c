@@ -22,15 +22,27 @@ static const uint8_t response_bytes[UC_TCP_RESPONSE_BYTES] = {
 
 START_TEST(hello_has_the_documented_bytes)
 {
-    uint8_t nonce[UC_FABRIC_NONCE_BYTES] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-    uint8_t got[UC_FABRIC_NONCE_BYTES];
+    struct uc_tcp_hello hello = {
+            .nonce = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}, .lane_count = 1};
+    struct uc_tcp_hello got;
     uint8_t bytes[UC_TCP_HELLO_BYTES];
 
-    uc_tcp_hello_put(bytes, nonce);
+    uc_tcp_hello_put(bytes, &hello);
     ck_assert_mem_eq(bytes, hello_bytes, sizeof(bytes));
     uc_protocol_compare("tcp-hello", bytes, sizeof(bytes));
-    ck_assert_int_eq(uc_tcp_hello_get(bytes, got), UC_OK);
-    ck_assert_mem_eq(got, nonce, sizeof(nonce));
+    ck_assert_int_eq(uc_tcp_hello_get(bytes, &got), UC_OK);
+    ck_assert_mem_eq(got.nonce, hello.nonce, sizeof(hello.nonce));
+    ck_assert_uint_eq(got.lane_idx, 0);
+    ck_assert_uint_eq(got.lane_count, 1);
+
+    hello.lane_idx = 2;
+    hello.lane_count = 4;
+    uc_tcp_hello_put(bytes, &hello);
+    uc_protocol_compare("tcp-hello-lane", bytes, sizeof(bytes));
+    ck_assert_int_eq(uc_tcp_hello_get(bytes, &got), UC_OK);
+    ck_assert_mem_eq(got.nonce, hello.nonce, sizeof(hello.nonce));
+    ck_assert_uint_eq(got.lane_idx, 2);
+    ck_assert_uint_eq(got.lane_count, 4);
 }
 END_TEST
 
@@ -99,8 +111,11 @@ static const struct {
                 {0, 'X', UC_ERR_INVALID_PARAM},
                 {3, 'Q', UC_ERR_INVALID_PARAM}, /* another frame's magic */
                 {4, 2, UC_ERR_UNSUPPORTED}, {7, 1, UC_ERR_UNSUPPORTED},
-                {24, 1, UC_ERR_INVALID_PARAM},                    /* reserved */
-                {31, 0x80, UC_ERR_INVALID_PARAM}, {8, 99, UC_OK}, /* any nonce is well-formed */
+                {24, 1, UC_ERR_INVALID_PARAM},                 /* stream 1 of 1 */
+                {25, 7, UC_OK}, {25, 8, UC_ERR_INVALID_PARAM}, /* 8 at most */
+                {26, 1, UC_ERR_INVALID_PARAM},                 /* reserved */
+                {27, 1, UC_ERR_INVALID_PARAM}, {31, 0x80, UC_ERR_INVALID_PARAM},
+                {8, 99, UC_OK}, /* any nonce is well-formed */
 },
   request_cases[] =
           {
@@ -128,11 +143,11 @@ static const struct {
 START_TEST(hello_get_checks_every_field)
 {
     uint8_t bytes[UC_TCP_HELLO_BYTES];
-    uint8_t nonce[UC_FABRIC_NONCE_BYTES];
+    struct uc_tcp_hello hello;
 
     memcpy(bytes, hello_bytes, sizeof(bytes));
     bytes[hello_cases[_i].at] = hello_cases[_i].value;
-    ck_assert_int_eq(uc_tcp_hello_get(bytes, nonce), hello_cases[_i].want);
+    ck_assert_int_eq(uc_tcp_hello_get(bytes, &hello), hello_cases[_i].want);
 }
 END_TEST
 
