@@ -52,6 +52,8 @@ struct uc_cache_lift {
     uint32_t next_region;
 };
 
+/* lift_move.c */
+
 /* OutOfMemory: NULL. */
 struct move *uc_cache_lift_create_move(size_t count);
 void uc_cache_lift_destroy_move(struct uc_cache_lift *lift, struct move *move);
@@ -61,6 +63,9 @@ void uc_cache_lift_count_in(struct move *move);
 
 /* Hand a move to the lower tier; it ends by itself. */
 void uc_cache_lift_start_move(struct uc_cache_lift *lift, struct move *move);
+
+/* The lower tier has let go of the slots, or never had them: tell who waits, and free the move. */
+void uc_cache_lift_end_move(struct uc_cache_lift *lift, struct move *move, enum uc_status code);
 
 /* lift_tasks.c */
 
