@@ -68,10 +68,10 @@ class Case(harness.Case):
                                                   "failed_prefetches")], [0] * 5)
         self.assertGreater(report["prefix_hits"], 0)
         self.assertEqual(report["verified_bytes"], report["prefix_hits"] * 4096)
-        # What the tiers of a topology answered adds up to the hits; a store that does not count says so.
+        # Each tier tells what it answered, and all of it together are the hits.
         hits = [tier["hits"] for tier in report["hits_by_tier"]]
-        if None not in hits:
-            self.assertEqual(sum(hits), report["prefix_hits"])
+        self.assertNotIn(None, hits)
+        self.assertEqual(sum(hits), report["prefix_hits"])
         if "server" in report:
             self.assertEqual([report["server"][key] for key in
                               ("reserved_slots", "pinned_slots", "draining_slots")], [0] * 3)
@@ -137,6 +137,11 @@ class Topologies(Case):
         report = self.replay(lines, *SERVER, "--ttl-seed", 3, "--repeat", 2)
         self.assertEqual([tier["store"] for tier in report["hits_by_tier"]],
                          ["remote", "cache", "remote", "cache", "posix"])
+        # Both caches count for themselves: warm, they answer all that was routed to their branches.
+        tiers = self.warm(report)
+        for branch in (1, 2):
+            self.assertGreater(tiers[f"branches[{branch}].stores[0]"]["hits"], 0)
+            self.assertGreater(tiers[f"branches[{branch}].stores[0]"]["blocks_loaded"], 0)
 
     def test_first_requests_of_the_public_trace_over_peer_and_tiers(self):
         lines = peer([14400000, 1800000], remote(), pipe(cache(20000), remote()),

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "client/stores/cache/plane.h"
-
 #include <inttypes.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -12,103 +9,18 @@
 #include <ucm/log.h>
 
 #include "client/stores/cache/job.h"
-#include "client/stores/cache/regions.h"
+#include "client/stores/cache/plane_internal.h"
 #include "client/stores/cache/slots.h"
-#include "core/base/mutex.h"
 #include "core/store/job_check.h"
 
 enum {
     POLL_NS = 100 * 1000 /* between two looks at prerequisites */
 };
 
-struct uc_cache_plane {
-    struct uc_mutex lock;
-    pthread_cond_t wake;
-    struct uc_list ready;   /* jobs with items that nobody took */
-    struct uc_list waiting; /* jobs whose prerequisite has not fired */
-    bool is_stopping;
-    struct uc_cache_attachment *attachment; /* the latest; NULL before the first token */
-    struct uc_cache_regions regions;        /* data thread */
-    struct uc_completion_queue *events;
-    pthread_t *threads;
-    size_t thread_count;
-    const struct uc_prerequisite *prerequisite;
-    uint64_t block_bytes;
-    uint64_t timeout_ms;
-    char domain[UC_CACHE_DOMAIN_MAX + 1];
-};
-
 static uint64_t
 now_ms(void)
 {
     return uc_clock_now_ns() / 1000000u;
-}
-
-/* ---- attachments; under the lock ---- */
-
-static void
-let_go(struct uc_cache_attachment *attachment)
-{
-    if (attachment == NULL || --attachment->users > 0) {
-        return;
-    }
-    if (!attachment->is_borrowed) {
-        uc_cache_segment_close(attachment->segment);
-    }
-    free(attachment);
-}
-
-static enum uc_status
-adopt(struct uc_cache_plane *plane, struct uc_cache_segment *segment, bool is_borrowed)
-{
-    struct uc_cache_attachment *attachment = calloc(1, sizeof(*attachment));
-
-    if (attachment == NULL) {
-        return uc_error(UC_ERR_OUT_OF_MEMORY, "cache store: no memory for an attachment");
-    }
-
-    attachment->segment = segment;
-    attachment->users = 1; /* the plane */
-    attachment->is_borrowed = is_borrowed;
-    let_go(plane->attachment);
-    plane->attachment = attachment;
-    return UC_OK;
-}
-
-/*
- * The attachment for a token, counted for its job; NULL if the life that minted it is over: its blocks are
- * misses then, whoever owns the segment now.
- */
-static enum uc_status
-attach(struct uc_cache_plane *plane, uint64_t incarnation, struct uc_cache_attachment **found_out)
-{
-    struct uc_cache_attachment *current = plane->attachment;
-    struct uc_cache_segment *segment = NULL;
-    enum uc_status status = UC_OK;
-
-    *found_out = NULL;
-    if (current == NULL ||
-            (!current->is_borrowed && current->segment->incarnation != incarnation)) {
-        status = uc_cache_segment_attach(plane->domain, plane->block_bytes, &segment);
-        if (status == UC_ERR_NOT_FOUND) {
-            return UC_OK;
-        }
-        if (status != UC_OK) {
-            return status;
-        }
-        status = adopt(plane, segment, false);
-        if (status != UC_OK) {
-            uc_cache_segment_close(segment);
-            return status;
-        }
-        current = plane->attachment;
-    }
-
-    if (current->segment->incarnation == incarnation) {
-        current->users++;
-        *found_out = current;
-    }
-    return UC_OK;
 }
 
 /* ---- threads ---- */
@@ -118,7 +30,7 @@ finish(struct uc_cache_plane *plane, struct uc_cache_job *job)
 {
     enum uc_status code = uc_cache_job_sum_up(job);
 
-    let_go(job->attachment);
+    uc_cache_plane_let_go_locked(job->attachment);
     uc_completion_queue_finish(plane->events, job->id, code, job->blocks);
     uc_cache_job_destroy(job);
 }
@@ -168,6 +80,20 @@ poll_waiting(struct uc_cache_plane *plane)
     }
 }
 
+/* Before the event, so that who has seen it sees the number. */
+static void
+count_moved(struct uc_cache_plane *plane, const struct uc_cache_job *job, size_t idx)
+{
+    if (job->items[idx].code != UC_OK) {
+        return;
+    }
+    if (job->is_load) {
+        plane->stats.blocks_loaded++;
+    } else {
+        plane->stats.blocks_dumped++;
+    }
+}
+
 static void
 run_one(struct uc_cache_plane *plane) UC_REQUIRES(plane->lock)
 {
@@ -180,6 +106,7 @@ run_one(struct uc_cache_plane *plane) UC_REQUIRES(plane->lock)
     uc_mutex_unlock(&plane->lock);
     uc_cache_job_run(job, idx);
     uc_mutex_lock(&plane->lock);
+    count_moved(plane, job, idx);
     if (++job->done == job->count) {
         finish(plane, job);
     }
@@ -267,7 +194,7 @@ uc_cache_plane_create(const struct uc_cache_store_config *config,
     plane->timeout_ms = config->timeout_ms;
     memcpy(plane->domain, config->domain, strlen(config->domain));
     if (segment != NULL) {
-        status = adopt(plane, segment, true);
+        status = uc_cache_plane_adopt_locked(plane, segment, true);
     }
     if (status == UC_OK) {
         status = start_threads(plane, (size_t)config->threads);
@@ -296,11 +223,22 @@ uc_cache_plane_destroy(struct uc_cache_plane *plane)
         (void)pthread_join(plane->threads[idx], NULL);
     }
     free(plane->threads);
-    let_go(plane->attachment);
+    uc_cache_plane_let_go_locked(plane->attachment);
     uc_cache_regions_fini(&plane->regions);
     (void)pthread_cond_destroy(&plane->wake);
     uc_mutex_fini(&plane->lock);
     free(plane);
+}
+
+struct uc_cache_plane_stats
+uc_cache_plane_stats(struct uc_cache_plane *plane)
+{
+    struct uc_cache_plane_stats stats;
+
+    uc_mutex_lock(&plane->lock);
+    stats = plane->stats;
+    uc_mutex_unlock(&plane->lock);
+    return stats;
 }
 
 /* ---- submit ---- */
@@ -390,7 +328,7 @@ uc_cache_plane_submit(struct uc_cache_plane *plane, bool is_load, uint64_t job_i
             uc_time_add_ms(now_ms(), job->timeout_ms == 0 ? plane->timeout_ms : job->timeout_ms);
 
     uc_mutex_lock(&plane->lock);
-    status = attach(plane, incarnation, &made->attachment);
+    status = uc_cache_plane_attach_locked(plane, incarnation, &made->attachment);
     if (status == UC_OK) {
         status = place_items(made, token, first_key);
     }
@@ -406,7 +344,7 @@ uc_cache_plane_submit(struct uc_cache_plane *plane, bool is_load, uint64_t job_i
             make_ready(plane, made);
         }
     } else {
-        let_go(made->attachment);
+        uc_cache_plane_let_go_locked(made->attachment);
         uc_cache_job_destroy(made);
     }
     uc_mutex_unlock(&plane->lock);
@@ -428,65 +366,4 @@ uc_cache_plane_deregister(struct uc_cache_plane *plane, uint32_t region_idx)
                 "cache store: region %" PRIu32 ": jobs are in flight; wait for them", region_idx);
     }
     return uc_cache_regions_remove(&plane->regions, region_idx);
-}
-
-/* ---- for whoever moves blocks by other means ---- */
-
-enum uc_status
-uc_cache_plane_attach(struct uc_cache_plane *plane, const uint8_t *payload, size_t payload_bytes,
-        size_t key_count, struct uc_cache_attachment **attachment_out)
-{
-    struct uc_cache_attachment *attachment = NULL;
-    uint64_t incarnation = 0;
-    enum uc_status status = uc_cache_payload_check(
-            payload, payload_bytes, key_count, plane->domain, plane->block_bytes, &incarnation);
-
-    if (status != UC_OK) {
-        return status;
-    }
-
-    uc_mutex_lock(&plane->lock);
-    status = attach(plane, incarnation, &attachment);
-    for (size_t idx = 0; status == UC_OK && attachment != NULL && idx < key_count; idx++) {
-        if (uc_cache_payload_key(payload, idx).slot >= attachment->segment->slot_count) {
-            let_go(attachment);
-            status = uc_error(UC_ERR_INVALID_PARAM,
-                    "cache store: key %zu names a slot that there is not", idx);
-        }
-    }
-    uc_mutex_unlock(&plane->lock);
-    if (status == UC_OK) {
-        *attachment_out = attachment;
-    }
-    return status;
-}
-
-void
-uc_cache_plane_hold(struct uc_cache_plane *plane, struct uc_cache_attachment *attachment)
-{
-    uc_mutex_lock(&plane->lock);
-    attachment->users++;
-    uc_mutex_unlock(&plane->lock);
-}
-
-void
-uc_cache_plane_let_go(struct uc_cache_plane *plane, struct uc_cache_attachment *attachment)
-{
-    uc_mutex_lock(&plane->lock);
-    let_go(attachment);
-    uc_mutex_unlock(&plane->lock);
-}
-
-struct uc_cache_attachment *
-uc_cache_plane_current(struct uc_cache_plane *plane)
-{
-    struct uc_cache_attachment *attachment;
-
-    uc_mutex_lock(&plane->lock);
-    attachment = plane->attachment;
-    if (attachment != NULL) {
-        attachment->users++;
-    }
-    uc_mutex_unlock(&plane->lock);
-    return attachment;
 }

@@ -19,6 +19,12 @@
 
 struct uc_cache_plane;
 
+/** Since the plane was made; a plain value. Each piece of a block that moves alone counts as one. */
+struct uc_cache_plane_stats {
+    uint64_t blocks_loaded; /* out of slots */
+    uint64_t blocks_dumped; /* into slots */
+};
+
 /**
  * @param[in] events   borrowed
  * @param[in] segment  NULL: attach to the one that tokens name; else borrowed from the index in this process
@@ -30,6 +36,8 @@ UC_MUST_CHECK enum uc_status uc_cache_plane_create(const struct uc_cache_store_c
 
 /** Jobs that were not waited for fail. NULL is allowed. */
 void uc_cache_plane_destroy(struct uc_cache_plane *plane);
+
+struct uc_cache_plane_stats uc_cache_plane_stats(struct uc_cache_plane *plane);
 
 /** Start a job. As load and dump of the facet. */
 UC_MUST_CHECK enum uc_status uc_cache_plane_submit(struct uc_cache_plane *plane, bool is_load,

@@ -266,6 +266,18 @@ describe_index(struct cache_store *self, struct uc_dict *description)
 }
 
 static enum uc_status
+describe_plane(struct cache_store *self, struct uc_dict *description)
+{
+    struct uc_cache_plane_stats stats = uc_cache_plane_stats(self->plane);
+    enum uc_status status =
+            uc_dict_set_int(description, "blocks_loaded", (int64_t)stats.blocks_loaded);
+
+    return status != UC_OK
+                   ? status
+                   : uc_dict_set_int(description, "blocks_dumped", (int64_t)stats.blocks_dumped);
+}
+
+static enum uc_status
 describe_through(struct cache_store *self, struct uc_dict *description)
 {
     struct uc_cache_through_stats stats = uc_cache_through_stats(self->through);
@@ -316,6 +328,9 @@ cache_describe(struct uc_store *store, struct uc_dict *description)
     }
     if (status == UC_OK && self->index != NULL) {
         status = describe_index(self, description);
+    }
+    if (status == UC_OK && self->plane != NULL) {
+        status = describe_plane(self, description);
     }
     if (status == UC_OK && self->through != NULL) {
         status = describe_through(self, description);

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* The segment that tokens lead to: mapped once, and held by every job that moves blocks of it. */
+
+#include <stdlib.h>
+
+#include "client/stores/cache/plane_internal.h"
+
+void
+uc_cache_plane_let_go_locked(struct uc_cache_attachment *attachment)
+{
+    if (attachment == NULL || --attachment->users > 0) {
+        return;
+    }
+    if (!attachment->is_borrowed) {
+        uc_cache_segment_close(attachment->segment);
+    }
+    free(attachment);
+}
+
+enum uc_status
+uc_cache_plane_adopt_locked(
+        struct uc_cache_plane *plane, struct uc_cache_segment *segment, bool is_borrowed)
+{
+    struct uc_cache_attachment *attachment = calloc(1, sizeof(*attachment));
+
+    if (attachment == NULL) {
+        return uc_error(UC_ERR_OUT_OF_MEMORY, "cache store: no memory for an attachment");
+    }
+
+    attachment->segment = segment;
+    attachment->users = 1; /* the plane */
+    attachment->is_borrowed = is_borrowed;
+    uc_cache_plane_let_go_locked(plane->attachment);
+    plane->attachment = attachment;
+    return UC_OK;
+}
+
+enum uc_status
+uc_cache_plane_attach_locked(
+        struct uc_cache_plane *plane, uint64_t incarnation, struct uc_cache_attachment **found_out)
+{
+    struct uc_cache_attachment *current = plane->attachment;
+    struct uc_cache_segment *segment = NULL;
+    enum uc_status status = UC_OK;
+
+    *found_out = NULL;
+    if (current == NULL ||
+            (!current->is_borrowed && current->segment->incarnation != incarnation)) {
+        status = uc_cache_segment_attach(plane->domain, plane->block_bytes, &segment);
+        if (status == UC_ERR_NOT_FOUND) {
+            return UC_OK;
+        }
+        if (status != UC_OK) {
+            return status;
+        }
+        status = uc_cache_plane_adopt_locked(plane, segment, false);
+        if (status != UC_OK) {
+            uc_cache_segment_close(segment);
+            return status;
+        }
+        current = plane->attachment;
+    }
+
+    if (current->segment->incarnation == incarnation) {
+        current->users++;
+        *found_out = current;
+    }
+    return UC_OK;
+}
+
+/* ---- for whoever moves blocks by other means ---- */
+
+enum uc_status
+uc_cache_plane_attach(struct uc_cache_plane *plane, const uint8_t *payload, size_t payload_bytes,
+        size_t key_count, struct uc_cache_attachment **attachment_out)
+{
+    struct uc_cache_attachment *attachment = NULL;
+    uint64_t incarnation = 0;
+    enum uc_status status = uc_cache_payload_check(
+            payload, payload_bytes, key_count, plane->domain, plane->block_bytes, &incarnation);
+
+    if (status != UC_OK) {
+        return status;
+    }
+
+    uc_mutex_lock(&plane->lock);
+    status = uc_cache_plane_attach_locked(plane, incarnation, &attachment);
+    for (size_t idx = 0; status == UC_OK && attachment != NULL && idx < key_count; idx++) {
+        if (uc_cache_payload_key(payload, idx).slot >= attachment->segment->slot_count) {
+            uc_cache_plane_let_go_locked(attachment);
+            status = uc_error(UC_ERR_INVALID_PARAM,
+                    "cache store: key %zu names a slot that there is not", idx);
+        }
+    }
+    uc_mutex_unlock(&plane->lock);
+    if (status == UC_OK) {
+        *attachment_out = attachment;
+    }
+    return status;
+}
+
+void
+uc_cache_plane_hold(struct uc_cache_plane *plane, struct uc_cache_attachment *attachment)
+{
+    uc_mutex_lock(&plane->lock);
+    attachment->users++;
+    uc_mutex_unlock(&plane->lock);
+}
+
+void
+uc_cache_plane_let_go(struct uc_cache_plane *plane, struct uc_cache_attachment *attachment)
+{
+    uc_mutex_lock(&plane->lock);
+    uc_cache_plane_let_go_locked(attachment);
+    uc_mutex_unlock(&plane->lock);
+}
+
+struct uc_cache_attachment *
+uc_cache_plane_current(struct uc_cache_plane *plane)
+{
+    struct uc_cache_attachment *attachment;
+
+    uc_mutex_lock(&plane->lock);
+    attachment = plane->attachment;
+    if (attachment != NULL) {
+        attachment->users++;
+    }
+    uc_mutex_unlock(&plane->lock);
+    return attachment;
+}
