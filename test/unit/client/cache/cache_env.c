@@ -174,6 +174,22 @@ env_put(struct uc_store *control, struct uc_store *data, unsigned number)
     uc_token_destroy(token);
 }
 
+void
+env_dump_plain(struct uc_store *store, unsigned number)
+{
+    struct uc_block_id id = env_id(number);
+    uint8_t memory[ENV_BLOCK_BYTES];
+    void *pointer = memory;
+    uint64_t size = ENV_BLOCK_BYTES;
+    struct uc_block_payload payload = {.pointers = &pointer, .sizes = &size, .pointer_count = 1};
+    struct uc_job_descriptor job = {.block_ids = &id, .payloads = &payload, .count = 1};
+    uint64_t job_id = next_job_id++;
+
+    env_fill(number, memory);
+    ck_assert_int_eq(uc_store_dump(store, job_id, &job), UC_OK);
+    ck_assert_int_eq(env_wait(store, job_id, NULL), UC_OK);
+}
+
 bool
 env_can_get(struct uc_store *control, struct uc_store *data, unsigned number)
 {
@@ -190,6 +206,36 @@ env_can_get(struct uc_store *control, struct uc_store *data, unsigned number)
     ops->unpin(control, token);
     uc_token_destroy(token);
     return good;
+}
+
+bool
+env_ask(struct uc_store *store, unsigned number, uint8_t *hit)
+{
+    struct uc_block_id id = env_id(number);
+    bool needed = false;
+
+    ck_assert_msg(
+            uc_store_as_prefetchable(store)->lookup(store, "r", &id, 1, hit, &needed) == UC_OK,
+            "%s", uc_last_error());
+    return needed;
+}
+
+enum uc_status
+env_run_round(struct uc_store *store, bool success)
+{
+    const struct uc_prefetchable_ops *ops = uc_store_as_prefetchable(store);
+    uint64_t job_id = next_job_id++;
+    struct uc_token *plan = NULL;
+    enum uc_status code;
+
+    ck_assert_msg(ops->prepare_prefetch(store, "r", NULL, &plan) == UC_OK, "%s", uc_last_error());
+    ck_assert_msg(ops->prefetch(store, job_id, plan) == UC_OK, "%s", uc_last_error());
+    code = env_wait(store, job_id, NULL);
+    ck_assert_int_eq(ops->complete_prefetch(store, plan, success), UC_OK);
+    ck_assert_int_eq(
+            ops->complete_prefetch(store, plan, success), UC_ERR_INVALID_PARAM); /* */
+    uc_token_destroy(plan);
+    return code;
 }
 
 bool

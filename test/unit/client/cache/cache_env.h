@@ -48,8 +48,14 @@ enum uc_status env_wait(struct uc_store *store, uint64_t job_id, uint64_t *bits_
 
 /** Alloc, dump, commit through the facet of one store, or of two sides. */
 void env_put(struct uc_store *control, struct uc_store *data, unsigned number);
+/** Dump into a plain store. */
+void env_dump_plain(struct uc_store *store, unsigned number);
 /** @return whether the block can be pinned, loaded and has its bytes */
 bool env_can_get(struct uc_store *control, struct uc_store *data, unsigned number);
+/** Look up above another tier, for the request "r". @return whether it signals; else *hit is the answer */
+bool env_ask(struct uc_store *store, unsigned number, uint8_t *hit);
+/** One round of prefetch for what was asked last. @return the event's code */
+enum uc_status env_run_round(struct uc_store *store, bool success);
 bool env_is_hit(struct uc_store *store, unsigned number);
 int64_t env_number(struct uc_store *store, const char *key);
 
