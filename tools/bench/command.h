@@ -18,6 +18,7 @@ struct uc_bench_command {
     int (*run)(int argc, char *const argv[]);
 };
 
+int uc_bench_fabric(int argc, char *const argv[]);
 int uc_bench_replay(int argc, char *const argv[]);
 int uc_bench_index(int argc, char *const argv[]);
 int uc_bench_store(int argc, char *const argv[]);

@@ -9,6 +9,8 @@
 static const struct uc_bench_command commands[] = {
         {"replay", "replay a trace of requests, on the index alone or through a server",
                 uc_bench_replay},
+        {"fabric", "measure a transport alone, beside the best that the machine can do",
+                uc_bench_fabric},
         {"index", "measure the cache engine alone: lookups, alloc with commit, pins",
                 uc_bench_index},
         {"store", "measure put and get through any topology, beside memcpy", uc_bench_store},
