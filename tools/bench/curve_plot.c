@@ -16,6 +16,10 @@
 
 extern char **environ;
 
+enum {
+    PICTURE_PART_BYTES = 1 << 14
+};
+
 /* A string of gnuplot: single quotes are doubled, and nothing else is special. */
 static void
 write_quoted(const char *text, FILE *file)
@@ -146,22 +150,53 @@ draw(const struct uc_replay_options *options, const struct uc_curve *curve, int 
     return status;
 }
 
-/* The file is opened here: to gnuplot a name may be a command, and without a file it draws on the report. */
+/* All of the picture into the file that was asked for. */
+static enum uc_status
+save(const struct uc_replay_options *options, int picture_fd, size_t length)
+{
+    int fd = open(options->plot_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    enum uc_status status = UC_OK;
+    off_t offset = 0;
+
+    if (fd < 0) {
+        return uc_error(UC_ERR_OS_API, "--plot: %s: %s", options->plot_path, strerror(errno));
+    }
+    while ((size_t)offset < length && status == UC_OK) {
+        char bytes[PICTURE_PART_BYTES];
+        ssize_t part = pread(picture_fd, bytes, sizeof(bytes), offset);
+
+        if (part <= 0 || write(fd, bytes, (size_t)part) != part) {
+            status = uc_error(UC_ERR_OS_API, "--plot: %s: %s", options->plot_path, strerror(errno));
+        }
+        offset += part;
+    }
+    if (close(fd) != 0 && status == UC_OK) {
+        status = uc_error(UC_ERR_OS_API, "--plot: %s: %s", options->plot_path, strerror(errno));
+    }
+    return status;
+}
+
+/*
+ * gnuplot draws into memory: to it a name may be a command, and a file that is there is replaced only by a
+ * whole picture.
+ */
 enum uc_status
 uc_curve_plot(const struct uc_replay_options *options, const struct uc_curve *curve)
 {
-    int picture_fd = open(options->plot_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    struct stat written;
+    int picture_fd = memfd_create("picture", MFD_CLOEXEC);
+    struct stat drawn = {0};
     enum uc_status status;
 
     if (picture_fd < 0) {
-        return uc_error(UC_ERR_OS_API, "--plot: %s: %s", options->plot_path, strerror(errno));
+        return uc_error(UC_ERR_OS_API, "--plot: memfd_create: %s", strerror(errno));
     }
 
     status = draw(options, curve, picture_fd);
-    if (status == UC_OK && fstat(picture_fd, &written) == 0 && S_ISREG(written.st_mode) &&
-            written.st_size == 0) {
-        status = uc_error(UC_ERR_OS_API, "--plot: gnuplot wrote nothing to %s", options->plot_path);
+    if (status == UC_OK && (fstat(picture_fd, &drawn) != 0 || drawn.st_size == 0)) {
+        status = uc_error(UC_ERR_OS_API, "--plot: gnuplot drew nothing for %s", options->plot_path);
+    }
+    if (status == UC_OK) {
+        status = save(options, picture_fd, (size_t)drawn.st_size);
     }
     (void)close(picture_fd);
     return status;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
+#include <fcntl.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,21 +141,66 @@ START_TEST(names_in_the_plot_are_quoted)
 }
 END_TEST
 
-START_TEST(missing_gnuplot_is_named)
+/* Plot with a gnuplot that is this script; NULL = there is none. */
+static enum uc_status
+plot_with(const char *script)
 {
-    ck_assert_int_eq(setenv("PATH", "/nonexistent", 1), 0);
-    options.plot_path = "/dev/null";
+    char folder[] = "/tmp/ucm-gnuplot-XXXXXX";
+    char path[64];
+    enum uc_status status;
+
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    (void)snprintf(path, sizeof(path), "%s/gnuplot", folder);
+    if (script != NULL) {
+        int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0700);
+
+        ck_assert_int_ge(fd, 0);
+        ck_assert_int_eq(write(fd, script, strlen(script)), (ssize_t)strlen(script));
+        ck_assert_int_eq(close(fd), 0);
+    }
+    ck_assert_int_eq(setenv("PATH", folder, 1), 0);
     ck_assert_int_eq(uc_curve_run(&trace, &options, &curve), UC_OK);
-    ck_assert_int_eq(uc_curve_plot(&options, curve), UC_ERR_NOT_FOUND);
-    ck_assert_ptr_nonnull(strstr(uc_last_error(), "gnuplot-nox"));
+    status = uc_curve_plot(&options, curve);
+    (void)unlink(path);
+    ck_assert_int_eq(rmdir(folder), 0);
+    return status;
+}
+
+/* Neither is a new file left behind, nor is one that was there touched. */
+START_TEST(plot_that_fails_leaves_files_alone)
+{
+    static const struct {
+        const char *script;
+        enum uc_status status;
+        const char *named;
+    } cases[] = {
+            {NULL, UC_ERR_NOT_FOUND, "gnuplot-nox"},
+            {"#!/bin/sh\necho half\nexit 1\n", UC_ERR_OS_API, "gnuplot failed"},
+            {"#!/bin/sh\n", UC_ERR_OS_API, "drew nothing"},
+    };
+    char path[] = "/tmp/ucm-curve-XXXXXX";
+    char kept[8] = "";
+    int fd = mkstemp(path);
+
+    options.plot_path = path;
+    ck_assert_int_eq(write(fd, "former", 6), 6);
+    ck_assert_int_eq(plot_with(cases[_i].script), cases[_i].status);
+    ck_assert_ptr_nonnull(strstr(uc_last_error(), cases[_i].named));
+    ck_assert_int_eq(pread(fd, kept, sizeof(kept), 0), 6);
+    ck_assert_str_eq(kept, "former");
+    ck_assert_int_eq(close(fd), 0);
+    ck_assert_int_eq(unlink(path), 0);
+    uc_curve_destroy(curve);
+
+    ck_assert_int_eq(plot_with(cases[_i].script), cases[_i].status);
+    ck_assert_int_ne(access(path, F_OK), 0);
 }
 END_TEST
 
 START_TEST(file_that_cannot_be_written_is_named)
 {
     options.plot_path = "/nonexistent/curve.png";
-    ck_assert_int_eq(uc_curve_run(&trace, &options, &curve), UC_OK);
-    ck_assert_int_eq(uc_curve_plot(&options, curve), UC_ERR_OS_API);
+    ck_assert_int_eq(plot_with("#!/bin/sh\necho picture\n"), UC_ERR_OS_API);
     ck_assert_ptr_nonnull(strstr(uc_last_error(), "/nonexistent/curve.png: No such file"));
 }
 END_TEST
@@ -198,7 +244,7 @@ main(void)
     tcase_add_test(tcase, json_lists_every_point_and_the_optimum);
     tcase_add_test(tcase, table_has_a_row_per_capacity);
     tcase_add_test(tcase, names_in_the_plot_are_quoted);
-    tcase_add_test(tcase, missing_gnuplot_is_named);
+    tcase_add_loop_test(tcase, plot_that_fails_leaves_files_alone, 0, 3);
     tcase_add_test(tcase, file_that_cannot_be_written_is_named);
     tcase_add_test(tcase, plot_is_a_png);
     tcase_add_loop_test(tcase, faults_in_the_list_are_named, 0, 4);
