@@ -209,12 +209,12 @@ class WrongFiles(harness.Case):
                          "unknown placeholder", "$NODE", command=command)
             self.refused("type: store\nstore: posix\nconfig:\n  root: /x/$BLOCK_BYTES\n",
                          "wrong.yaml:4", "whole", command=command)
-            self.refused("type: stack\n", "wrong.yaml: ", "stack", command=command)
-            self.refused("type: store\nstore: posix\nconfg: {}\n", "wrong.yaml: ", "confg",
+            self.refused("type: stack\n", "wrong.yaml:1: ", "stack", command=command)
+            self.refused("type: store\nstore: posix\nconfg: {}\n", "wrong.yaml:3: ", "confg",
                          command=command)
             self.refused("type: peer\nbranches:\n  - type: store\n    store: posix\n"
                          "  - type: store\n    store: nosuch\n"
-                         "routing: {strategy: ttl, config: {thresholds: [1]}}\n", "wrong.yaml: ",
+                         "routing: {strategy: ttl, config: {thresholds: [1]}}\n", "wrong.yaml:3: ",
                          "branches[", command=command)
 
     def test_wrong_usage(self):

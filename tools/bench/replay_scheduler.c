@@ -17,6 +17,7 @@
 #include "tools/bench/latency.h"
 #include "tools/bench/replay_node.h"
 #include "tools/bench/replay_tiers.h"
+#include "tools/bench/topology.h"
 
 enum {
     REQUEST_ID_BYTES = 64,
@@ -369,11 +370,11 @@ scheduler_open(struct scheduler *scheduler)
         status = uc_assembler_scheduler(scheduler->assembler, &scheduler->scheduler);
     }
     if (status != UC_OK) {
-        const char *where = scheduler->setup->where;
-
-        uc_log_error("replay: node %zu: scheduler: %s: %s%s%s", scheduler->setup->node,
-                uc_status_name(status), where == NULL ? "" : where, where == NULL ? "" : ": ",
-                uc_last_error());
+        if (scheduler->setup->where != NULL) {
+            (void)uc_topology_error(scheduler->setup->topology, scheduler->setup->where, status);
+        }
+        uc_log_error("replay: node %zu: scheduler: %s: %s", scheduler->setup->node,
+                uc_status_name(status), uc_last_error());
         return status;
     }
 

@@ -14,6 +14,7 @@
 #include "tools/bench/channel.h"
 #include "tools/bench/replay_node.h"
 #include "tools/bench/replay_tiers.h"
+#include "tools/bench/topology.h"
 
 enum {
     /* A window is moved in jobs of at most this many keys or bytes, whichever is less. */
@@ -304,8 +305,10 @@ uc_replay_worker_run(const struct uc_replay_setup *setup, int scheduler_fd)
     enum uc_status status = worker_open(&worker);
 
     if (status != UC_OK) {
-        uc_log_error("replay: node %zu: worker: %s: %s%s%s", setup->node, uc_status_name(status),
-                setup->where == NULL ? "" : setup->where, setup->where == NULL ? "" : ": ",
+        if (setup->where != NULL) {
+            (void)uc_topology_error(setup->topology, setup->where, status);
+        }
+        uc_log_error("replay: node %zu: worker: %s: %s", setup->node, uc_status_name(status),
                 uc_last_error());
     }
     uc_message_begin(&worker.out, UC_REPLAY_READY);

@@ -60,13 +60,12 @@ assemble(struct sweeps *sweeps, const struct uc_dict *file)
         return status;
     }
     status = uc_assembler_create(topology, NULL, &sweeps->assembler);
-    uc_dict_destroy(topology);
     if (status != UC_OK) {
-        char text[768];
-
-        (void)snprintf(text, sizeof(text), "%s", uc_last_error());
-        return uc_error(status, "%s: %s", options->config_path, text);
+        status = uc_topology_error(topology, options->config_path, status);
+        uc_dict_destroy(topology);
+        return status;
     }
+    uc_dict_destroy(topology);
     status = uc_assembler_scheduler(sweeps->assembler, &sweeps->bench.scheduler);
     return status == UC_OK ? uc_assembler_worker(sweeps->assembler, &sweeps->bench.worker) : status;
 }

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/config/fields.h"
@@ -12,6 +13,7 @@
 enum {
     TEXT_BYTES = 4096,
     DEPTH_MAX = 32,
+    KEY_BYTES = 128, /* longer keys are no keys of ours */
 };
 
 /* Where an expansion is. */
@@ -308,6 +310,72 @@ uc_topology_expand(const struct uc_dict *topology, const char *path,
     struct place root = {.path = path, .values = values, .key = "", .line = 1};
 
     return expand_dict(&root, topology, expanded_out);
+}
+
+/* The next key of a path, and an index behind it if there is one. @return what follows, NULL = nothing more */
+static const char *
+take_step(const char *path, char *key, size_t key_bytes, size_t *idx_out, bool *is_indexed_out)
+{
+    size_t length = strcspn(path, ".[:");
+    char *end = NULL;
+
+    if (length == 0 || length >= key_bytes) {
+        return NULL;
+    }
+    memcpy(key, path, length);
+    key[length] = '\0';
+    path += length;
+    *is_indexed_out = path[0] == '[';
+    *idx_out = 0;
+    if (*is_indexed_out) {
+        *idx_out = strtoul(path + 1, &end, 10);
+        path = *end == ']' ? end + 1 : "";
+    }
+    return path;
+}
+
+unsigned
+uc_topology_line(const struct uc_dict *topology, const char *path)
+{
+    const struct uc_dict *dict = topology;
+    unsigned line = 0;
+
+    while (dict != NULL) {
+        const struct uc_dict *inner = NULL;
+        char key[KEY_BYTES];
+        size_t idx = 0;
+        bool is_indexed = false;
+        const char *rest = take_step(path, key, sizeof(key), &idx, &is_indexed);
+
+        if (rest == NULL || !uc_dict_has(dict, key)) {
+            break;
+        }
+        line = uc_dict_line(dict, key);
+        if (is_indexed && uc_dict_get_dict_at(dict, key, idx, &inner) == UC_OK &&
+                uc_dict_count(inner) > 0) {
+            line = uc_dict_line(inner, uc_dict_key_at(inner, 0));
+        } else if (!is_indexed) {
+            (void)!uc_dict_get_dict(dict, key, &inner);
+        }
+        if (rest[0] != '.') {
+            break;
+        }
+        path = rest + 1;
+        dict = inner;
+    }
+    return line;
+}
+
+enum uc_status
+uc_topology_error(const struct uc_dict *topology, const char *file, enum uc_status status)
+{
+    char text[TEXT_BYTES];
+    unsigned line;
+
+    (void)snprintf(text, sizeof(text), "%s", uc_last_error());
+    line = uc_topology_line(topology, text);
+    return line == 0 ? uc_error(status, "%s: %s", file, text)
+                     : uc_error(status, "%s:%u: %s", file, line, text);
 }
 
 enum uc_status

@@ -49,4 +49,14 @@ UC_MUST_CHECK enum uc_status uc_topology_read(const char *path, struct uc_dict *
 UC_MUST_CHECK enum uc_status uc_topology_expand(const struct uc_dict *topology, const char *path,
         const struct uc_topology_values *values, struct uc_dict **expanded_out);
 
+/**
+ * @param[in] path  of a key, as errors of the assembler start with: "branches[1].stores[0].config: …"
+ * @return the line of that key, or of the innermost part of the path that is there; 0 = not known
+ */
+unsigned uc_topology_line(const struct uc_dict *topology, const char *path);
+
+/** Put file and line before the text of the last error, which names a key by its path. @return @p status */
+enum uc_status uc_topology_error(
+        const struct uc_dict *topology, const char *file, enum uc_status status);
+
 #endif /* UC_BENCH_TOPOLOGY_H */

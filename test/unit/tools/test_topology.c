@@ -81,6 +81,47 @@ START_TEST(what_cannot_be_replaced_is_named_by_line)
 END_TEST
 
 /* A pipe's head without a counter gets what came from nowhere else; what was lifted is no hit of the head. */
+/* Errors of the assembler name a key by its path; the file was written in lines. */
+START_TEST(path_of_an_error_leads_to_a_line)
+{
+    static const struct {
+        const char *text;
+        unsigned line;
+    } cases[] = {
+            {"typ: key 'typ' is unknown", 0},
+            {"branches: key 'branches' is empty", 2},
+            {"branches[0].store: must be a text", 4},
+            {"branches[1].confg: key 'confg' is unknown", 7},
+            {"branches[1].config.block_bytes: wrong", 9},
+            {"branches[1].config: posix store: no root", 8},
+            {"branches[1].routing: key 'routing' is missing", 5},
+            {"branches[2].store: there are two", 2},
+            {"branches[18446744073709551616].store: there are two", 2},
+            {"branches[1", 5},
+            {"", 0},
+    };
+    struct uc_dict *topology = read_text("type: peer\n"
+                                         "branches:\n"
+                                         "  - type: store\n"
+                                         "    store: remote\n"
+                                         "  - type: store\n"
+                                         "    store: posix\n"
+                                         "    confg: 1\n"
+                                         "    config:\n"
+                                         "      block_bytes: 1\n");
+
+    for (size_t idx = 0; idx < sizeof(cases) / sizeof(cases[0]); idx++) {
+        ck_assert_msg(uc_topology_line(topology, cases[idx].text) == cases[idx].line,
+                "\"%s\" gives line %u", cases[idx].text,
+                uc_topology_line(topology, cases[idx].text));
+    }
+    ck_assert_int_eq(uc_error(UC_ERR_INVALID_PARAM, "%s", cases[3].text), UC_ERR_INVALID_PARAM);
+    ck_assert_int_eq(uc_topology_error(topology, "t.yaml", UC_ERR_NOT_FOUND), UC_ERR_NOT_FOUND);
+    ck_assert_str_eq(uc_last_error(), "t.yaml:7: branches[1].confg: key 'confg' is unknown");
+    uc_dict_destroy(topology);
+}
+END_TEST
+
 START_TEST(hits_are_told_by_the_tier_that_had_the_block)
 {
     struct uc_dict *description = read_text(
@@ -136,6 +177,7 @@ main(void)
     tcase_add_test(tcase, placeholders_are_replaced_at_every_depth);
     tcase_add_loop_test(tcase, what_cannot_be_replaced_is_named_by_line, 0,
             sizeof(refused) / sizeof(refused[0]));
+    tcase_add_test(tcase, path_of_an_error_leads_to_a_line);
     tcase_add_test(tcase, hits_are_told_by_the_tier_that_had_the_block);
     tcase_add_test(tcase, lifetimes_depend_on_the_seed_alone);
     suite_add_tcase(suite, tcase);
