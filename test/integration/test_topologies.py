@@ -163,20 +163,50 @@ class Store(Case):
         return run("ucm-bench", "store", "--config", self.write(lines), "--blocks", 300, "--block-bytes",
                    "64KiB", "--json", *arguments)
 
-    def test_store_measures_put_and_get_beside_memcpy(self):
+    def test_store_measures_put_and_get_and_what_bounds_them(self):
+        limits = []
         for lines, arguments in ((remote(), SERVER), (posix(self.folder), ()),
-                                 (pipe(cache(), posix(self.folder)), ())):
+                                 (pipe(cache(), posix(self.folder)), ()), (cache()[:-2], ("--warm-up", 1)),
+                                 (posix(self.folder) + ["  direct_io: on"], ("--direct-by", "uring"))):
             result = self.store(lines, *arguments)
             self.assertEqual(result.returncode, 0, result.stderr[-4000:])
             report = json.loads(result.stdout)
             self.assertEqual(report["verified_bytes"], 300 * 65536)
             self.assertEqual([report[key] for key in ("mismatches", "errors", "missing_blocks",
                                                       "failed_blocks", "refused_blocks")], [0] * 5)
-            for phase in ("put", "get", "memcpy"):
-                self.assertEqual(report[phase]["ops"], 300)
-                self.assertGreater(report[phase]["gb_per_s"], 0)
+            for phase, ops in (("put", 300), ("get", 300), ("memcpy_cold", 600), ("memcpy_reused", 600)):
+                self.assertEqual(report[phase]["ops"], ops)
+                self.assertGreater(report[phase]["gbytes_per_s"], 0)
             self.assertGreaterEqual(report["get"]["p99_us"], report["get"]["p50_us"])
-            self.assertGreater(report["get_of_memcpy"], 0)
+            for phase in ("put", "get"):
+                limit = report[phase]["limit"]
+                if limit is None:
+                    self.assertIsNone(report[phase]["ratio"])
+                    self.assertGreater(len(report[phase]["reason"]), 10)
+                else:
+                    ratio = report[phase]["gbytes_per_s"] / limit["gbytes_per_s"]
+                    self.assertAlmostEqual(report[phase]["ratio"], ratio, delta=ratio / 1000)
+                limits.append(limit and limit["name"])
+        self.assertEqual(limits[:-2], [None, None, None, None, None, "memcpy_cold", "memcpy_cold", "memcpy_cold"])
+        # Where O_DIRECT or io_uring is not to be had, the medium has no limit.
+        self.assertIn(limits[-2:], (["io_uring_write", "io_uring_read"], [None, None]))
+        self.assertEqual(list(pathlib.Path(self.folder).glob("**/.ucm-bench-*")), [])
+
+    def stuck(self, polls):
+        lines = ["type: store", f"store: {os.environ['UCM_TEST_STUCK']}", "config:", f"  empty_polls: {polls}"]
+        result = self.store(lines, "--stall-ms", 50)
+        self.assertEqual(result.returncode, 1, result.stderr[-4000:])
+        self.assertEqual(result.stdout, "")
+        self.assertIn("none of 8 jobs in flight has ended for 50 ms", result.stderr)
+        self.assertIn("--stall-ms", result.stderr)
+        return result.stderr
+
+    def test_store_gives_up_on_jobs_that_never_end(self):
+        self.assertIn("never ended", self.stuck(0))
+
+    def test_store_takes_down_in_order_once_jobs_have_ended_late(self):
+        """R-5.33: destroyed only after the events of all jobs were taken."""
+        self.assertNotIn("never ended", self.stuck(4))
 
     def test_store_lifts_what_the_cache_does_not_hold(self):
         result = self.store(pipe(cache(280), posix(self.folder)))
@@ -221,6 +251,7 @@ class WrongFiles(harness.Case):
         for words in (["replay", "--generate", "1", "--simulate", "--config", "x"],
                       ["replay", "--generate", "1", "--simulate", "--repeat", "2"],
                       ["store"], ["store", "--config", "x", "--depth", "0"],
+                      ["store", "--config", "x", "--stall-ms", "0"], ["store", "--config", "x", "--direct-by", "dd"],
                       ["store", "--config", "x", "--server", "h:1", "--spawn-server"],
                       ["store", "--config", "x", "--blocks", "1048576", "--block-bytes", "1GiB"],
                       ["store", "--config", "x", "--direct-dir", "y", "--block-bytes", "1000"]):

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include "tools/bench/command.h"
 #include "tools/bench/store.h"
@@ -9,7 +10,7 @@ int
 uc_bench_store(int argc, char *const argv[])
 {
     struct uc_store_options options;
-    struct uc_store_report report;
+    struct uc_store_report report = {0};
 
     if (uc_store_options_parse(argc, argv, &options) != UC_OK) {
         (void)fprintf(stderr, "ucm-bench store: %s; see ucm-bench store --help\n", uc_last_error());
@@ -21,6 +22,10 @@ uc_bench_store(int argc, char *const argv[])
     }
     if (uc_store_run(&options, &report) != UC_OK) {
         (void)fprintf(stderr, "ucm-bench store: %s\n", uc_last_error());
+        if (report.is_abandoned) {
+            /* Threads of the store still use what an orderly end would take from them. */
+            _exit(UC_BENCH_FAILED);
+        }
         return UC_BENCH_FAILED;
     }
 

@@ -4,136 +4,115 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
-#include <ucm/clock.h>
 #include <ucm/log.h>
 
+#include "tools/bench/fio.h"
+
 enum {
-    THREADS_MAX = 64,
-    PATH_BYTES = 4096,
+    PATH_BYTES = UC_FILE_FOLDER_BYTES + 16
 };
 
-/* A thread's share: every n-th block. */
-struct share {
-    const struct uc_file_yardstick *yardstick;
-    int fd;
-    size_t first;
-    bool write;
-    int error; /* errno, 0 = done */
-};
-
-/* Move one block as a whole. @return errno */
-static int
-move_block(const struct share *share, uint64_t block)
+enum uc_status
+uc_file_yardstick_open(struct uc_file_yardstick *yardstick, const char *tool)
 {
-    const struct uc_file_yardstick *yardstick = share->yardstick;
-    uint64_t start = block * yardstick->block_bytes;
-    uint64_t done = 0;
+    bool is_fio = strcmp(tool, "uring") != 0 && uc_fio_is_there();
+    int length = snprintf(yardstick->folder, sizeof(yardstick->folder), "%s/.ucm-bench-XXXXXX",
+            yardstick->directory);
 
-    while (done < yardstick->block_bytes) {
-        size_t left = (size_t)(yardstick->block_bytes - done);
-        off_t offset = (off_t)(start + done);
-        ssize_t count = share->write
-                                ? pwrite(share->fd, yardstick->source + start + done, left, offset)
-                                : pread(share->fd, yardstick->target + start + done, left, offset);
-
-        if (count < 0 && errno == EINTR) {
-            continue;
-        }
-        if (count <= 0) {
-            return count < 0 ? errno : EIO;
-        }
-        done += (uint64_t)count;
+    if (strcmp(tool, "fio") == 0 && !is_fio) {
+        yardstick->folder[0] = '\0';
+        return uc_error(
+                UC_ERR_UNSUPPORTED, "fio cannot be started; install it, or let uring measure");
     }
-    return 0;
-}
-
-static void *
-run_share(void *context)
-{
-    struct share *share = context;
-
-    for (uint64_t block = share->first; block < share->yardstick->blocks && share->error == 0;
-            block += share->yardstick->threads) {
-        share->error = move_block(share, block);
+    if (length >= (int)sizeof(yardstick->folder)) {
+        yardstick->folder[0] = '\0';
+        return uc_error(UC_ERR_OS_API, "%.64s…: the name is too long", yardstick->directory);
     }
-    return NULL;
-}
-
-static enum uc_status
-run_all(const struct uc_file_yardstick *yardstick, int fd, bool write, uint64_t *ns_out)
-{
-    pthread_t threads[THREADS_MAX];
-    struct share shares[THREADS_MAX];
-    uint64_t start_ns = uc_clock_now_ns();
-    size_t started = 0;
-    int error = 0;
-
-    while (started < yardstick->threads && error == 0) {
-        shares[started] =
-                (struct share){.yardstick = yardstick, .fd = fd, .first = started, .write = write};
-        error = pthread_create(&threads[started], NULL, run_share, &shares[started]);
-        started += error == 0;
-    }
-    for (size_t idx = 0; idx < started; idx++) {
-        (void)pthread_join(threads[idx], NULL);
-        error = error == 0 ? shares[idx].error : error;
-    }
-    if (error != 0) {
-        return uc_log_errno(error, "%s: %s of a file with O_DIRECT", yardstick->directory,
-                write ? "write" : "read");
+    if (mkdtemp(yardstick->folder) == NULL) {
+        yardstick->folder[0] = '\0';
+        return uc_log_errno(errno, "%s: make a folder", yardstick->directory);
     }
 
-    *ns_out = uc_clock_now_ns() - start_ns;
+    yardstick->is_fio = is_fio;
     return UC_OK;
 }
 
-/* A file without a name. @return a descriptor, or −1 */
-static int
-open_file(const char *directory)
+static void
+file_path(const struct uc_file_yardstick *yardstick, char *path)
 {
+    (void)snprintf(path, PATH_BYTES, "%s/limit", yardstick->folder);
+}
+
+/* fio lays the file out before it writes, so the loop does, too. */
+static enum uc_status
+run_ring(const struct uc_file_yardstick *yardstick, bool write, uint64_t *ns_out)
+{
+    off_t length = (off_t)(yardstick->blocks * yardstick->block_bytes);
     char path[PATH_BYTES];
+    enum uc_status status;
     int fd;
 
-    if (snprintf(path, sizeof(path), "%s/ucm-bench-XXXXXX", directory) >= (int)sizeof(path)) {
-        errno = ENAMETOOLONG;
-        return -1;
+    file_path(yardstick, path);
+    fd = open(path, (write ? O_WRONLY | O_CREAT : O_RDONLY) | O_DIRECT | O_CLOEXEC, 0600);
+    if (fd < 0) {
+        return uc_log_errno(errno, "%s: open with O_DIRECT", path);
     }
-    fd = mkostemp(path, O_DIRECT | O_CLOEXEC);
-    if (fd >= 0) {
-        (void)unlink(path);
+    if (write && fallocate(fd, 0, 0, length) != 0 && errno != EOPNOTSUPP) {
+        status = uc_log_errno(errno, "%s: fallocate", path);
+    } else {
+        status = uc_file_ring_run(yardstick, fd, write, ns_out);
     }
-    return fd;
+    (void)close(fd);
+    return status;
+}
+
+static enum uc_status
+run(const struct uc_file_yardstick *yardstick, bool write, uint64_t *ns_out)
+{
+    struct uc_fio_job job = {.directory = yardstick->folder,
+            .block_bytes = yardstick->block_bytes,
+            .blocks = yardstick->blocks,
+            .depth = yardstick->depth,
+            .write = write};
+
+    return yardstick->is_fio ? uc_fio_run(&job, ns_out) : run_ring(yardstick, write, ns_out);
+}
+
+static void
+remove_file(const struct uc_file_yardstick *yardstick)
+{
+    char path[PATH_BYTES];
+
+    file_path(yardstick, path);
+    (void)unlink(path);
 }
 
 enum uc_status
-uc_file_yardstick_run(
-        const struct uc_file_yardstick *given, uint64_t *write_ns_out, uint64_t *read_ns_out)
+uc_file_yardstick_write(struct uc_file_yardstick *yardstick, uint64_t *ns_out)
 {
-    struct uc_file_yardstick yardstick = *given;
-    uint64_t write_ns = 0;
-    uint64_t read_ns = 0;
-    enum uc_status status;
-    int fd = open_file(given->directory);
+    return run(yardstick, true, ns_out);
+}
 
-    if (fd < 0) {
-        return uc_log_errno(errno, "%s: a file with O_DIRECT", given->directory);
-    }
+enum uc_status
+uc_file_yardstick_read(struct uc_file_yardstick *yardstick, uint64_t *ns_out)
+{
+    enum uc_status status = run(yardstick, false, ns_out);
 
-    yardstick.threads = given->threads > THREADS_MAX ? THREADS_MAX : given->threads;
-    status = run_all(&yardstick, fd, true, &write_ns);
-    if (status == UC_OK) {
-        status = run_all(&yardstick, fd, false, &read_ns);
-    }
-    (void)close(fd);
-    if (status == UC_OK) {
-        *write_ns_out = write_ns;
-        *read_ns_out = read_ns;
-    }
+    remove_file(yardstick);
     return status;
+}
+
+void
+uc_file_yardstick_close(struct uc_file_yardstick *yardstick)
+{
+    if (yardstick->folder[0] != '\0') {
+        remove_file(yardstick);
+        (void)rmdir(yardstick->folder);
+        yardstick->folder[0] = '\0';
+    }
 }

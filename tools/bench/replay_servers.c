@@ -169,6 +169,15 @@ uc_replay_servers_count(const struct uc_replay_servers *servers, struct uc_stat_
     return UC_OK;
 }
 
+void
+uc_replay_servers_kill(struct uc_replay_servers *servers)
+{
+    for (size_t idx = 0; idx < servers->spawned_count; idx++) {
+        uc_server_kill(&servers->spawned[idx]);
+    }
+    servers->spawned_count = 0;
+}
+
 enum uc_status
 uc_replay_servers_close(struct uc_replay_servers *servers)
 {

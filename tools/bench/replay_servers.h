@@ -48,6 +48,9 @@ UC_MUST_CHECK enum uc_status uc_replay_servers_topology(const struct uc_replay_s
 UC_MUST_CHECK enum uc_status uc_replay_servers_count(
         const struct uc_replay_servers *servers, struct uc_stat_reply *sum_out);
 
+/** End those that were started at once, whatever they do: what waits for an answer gets an error. */
+void uc_replay_servers_kill(struct uc_replay_servers *servers);
+
 /** Stop those that were started. @retval UC_ERR_GENERAL  one did not exit with 0 */
 UC_MUST_CHECK enum uc_status uc_replay_servers_close(struct uc_replay_servers *servers);
 

@@ -178,3 +178,10 @@ uc_server_stop(const struct uc_spawned_server *server)
 
     return UC_OK;
 }
+
+void
+uc_server_kill(const struct uc_spawned_server *server)
+{
+    (void)kill(server->pid, SIGKILL);
+    (void)waitpid(server->pid, NULL, 0);
+}

@@ -40,4 +40,7 @@ UC_MUST_CHECK enum uc_status uc_server_spawn(
 /** SIGTERM and wait. @retval UC_ERR_GENERAL it did not exit with 0 */
 UC_MUST_CHECK enum uc_status uc_server_stop(const struct uc_spawned_server *server);
 
+/** SIGKILL and wait. */
+void uc_server_kill(const struct uc_spawned_server *server);
+
 #endif /* UC_BENCH_SPAWN_SERVER_H */

@@ -2,8 +2,8 @@
 
 /**
  * @file store.h
- * ucm-bench store: put and get through any topology in one process, beside memcpy over the same memory in the
- * same run. One thread.
+ * ucm-bench store: put and get through any topology in one process, and in turn with them what bounds them: memcpy
+ * over the same memory, and the medium. One thread.
  */
 
 #ifndef UC_BENCH_STORE_H
@@ -17,6 +17,8 @@
 #include <ucm/compiler.h>
 #include <ucm/status.h>
 
+#include "tools/bench/store_limit.h"
+
 enum {
     UC_STORE_DEPTH_MAX = 1024
 };
@@ -27,12 +29,16 @@ struct uc_store_options {
     const char *server;  /* HOST:PORT[,…]; NULL = none or spawned */
     const char *address; /* that a spawned server listens on */
     const char *fabric;
-    const char *direct_dir; /* NULL = no files beside */
-    uint64_t blocks;
+    const char *direct_dir; /* NULL = where the topology keeps its blocks */
+    const char *direct_by;
+    uint64_t blocks; /* never 0 once parsed */
     uint64_t block_bytes;
     uint64_t depth; /* jobs in flight, a block each */
     uint64_t seconds;
-    uint64_t ttl_ms; /* 0 = none */
+    uint64_t warm_up; /* sweeps that are not measured */
+    uint64_t ttl_ms;  /* 0 = none */
+    uint64_t stall_ms;
+    uint64_t cache_bytes; /* of this host's last level; 0 = not known */
     bool spawn_server;
     bool json;
     bool help;
@@ -48,11 +54,12 @@ struct uc_store_phase {
     double p99_us;
 };
 
-/** Put and get, then the yardsticks in the same order as they are compared. */
+/** Put and get, then the yardsticks. */
 enum uc_store_phase_idx {
     UC_STORE_PUT,
     UC_STORE_GET,
-    UC_STORE_MEMCPY,
+    UC_STORE_MEMCPY_COLD,   /* into memory that left the processor's caches long ago */
+    UC_STORE_MEMCPY_REUSED, /* into as many buffers as are in flight */
     UC_STORE_DIRECT_WRITE,
     UC_STORE_DIRECT_READ,
     UC_STORE_PHASE_COUNT,
@@ -60,6 +67,9 @@ enum uc_store_phase_idx {
 
 struct uc_store_report {
     struct uc_store_phase phases[UC_STORE_PHASE_COUNT];
+    struct uc_store_limits limits;
+    bool is_fio;       /* who moved the file of the medium: fio, or the bare loop */
+    bool is_abandoned; /* jobs are still in flight: their memory was not given back */
     uint64_t sweeps;
     uint64_t verified_bytes;
     uint64_t missing_blocks; /* put, and not there for the get */
@@ -74,9 +84,14 @@ UC_MUST_CHECK enum uc_status uc_store_options_parse(
         int argc, char *const argv[], struct uc_store_options *options_out);
 void uc_store_options_print_help(FILE *file);
 
-/** @retval as uc_topology_expand(), uc_assembler_create(); UC_ERR_OUT_OF_MEMORY for the working set */
+/**
+ * @param[out] report  complete on success; after a failure only is_abandoned is set: then the process must end without
+ *                     calling anything that runs at exit
+ * @retval UC_ERR_TIMEOUT  nothing has ended for so long as the options say
+ * @retval as uc_topology_expand(), uc_assembler_create(); UC_ERR_OUT_OF_MEMORY for the working set
+ */
 UC_MUST_CHECK enum uc_status uc_store_run(
-        const struct uc_store_options *options, struct uc_store_report *report_out);
+        const struct uc_store_options *options, struct uc_store_report *report);
 
 /** A table, or one JSON object. */
 void uc_store_report_print(
@@ -84,5 +99,14 @@ void uc_store_report_print(
 
 /** GB/s (10⁹ bytes), 0 if nothing was measured. */
 double uc_store_phase_gb_per_s(const struct uc_store_phase *phase);
+
+/**
+ * What bounds put or get.
+ *
+ * @param[out] reason_out  why there is no limit, static storage
+ * @return the phase that measured it, NULL = there is none
+ */
+const struct uc_store_phase *uc_store_report_limit(
+        const struct uc_store_report *report, enum uc_store_phase_idx idx, const char **reason_out);
 
 #endif /* UC_BENCH_STORE_H */

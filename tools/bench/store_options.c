@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 #include <stddef.h>
+#include <unistd.h>
 
 #include "tools/bench/option_table.h"
 #include "tools/bench/store.h"
 
 enum {
-    BLOCKS_MAX = 1 << 20
+    BLOCKS_MAX = 1 << 20,
+    /* Without --blocks: source and target are four times the last-level cache within these bounds. */
+    BLOCKS_LEAST = 512,
+    BLOCKS_MOST = 4096,
 };
 
 static const uint64_t working_set_max = 1ull << 40;
 
 #define MEMBER(member) offsetof(struct uc_store_options, member)
 
+static const char *const direct_choices[] = {"auto", "fio", "uring", NULL};
 static const char *const fabric_choices[] = {"tcp", "verbs", "auto", NULL};
 
 static const struct uc_option options_table[] = {
@@ -26,18 +31,25 @@ static const struct uc_option options_table[] = {
                 "where a spawned server listens", NULL},
         {"fabric", UC_OPTION_CHOICE, "tcp|verbs|auto", "auto", 0, 0, fabric_choices, MEMBER(fabric),
                 "what $FABRIC stands for", NULL},
-        {"blocks", UC_OPTION_COUNT, "N", "512", 1, BLOCKS_MAX, NULL, MEMBER(blocks),
-                "blocks of a sweep", NULL},
+        {"blocks", UC_OPTION_COUNT, "N", "0", 0, BLOCKS_MAX, NULL, MEMBER(blocks),
+                "blocks of a sweep; 0 = from the size of the last-level cache", NULL},
         {"block-bytes", UC_OPTION_BYTES, "SIZE", "1MiB", 1, 1ull << 30, NULL, MEMBER(block_bytes),
                 "size of a block", NULL},
         {"depth", UC_OPTION_COUNT, "N", "8", 1, UC_STORE_DEPTH_MAX, NULL, MEMBER(depth),
                 "blocks in flight", NULL},
         {"seconds", UC_OPTION_COUNT, "N", "0", 0, 3600, NULL, MEMBER(seconds),
                 "start sweeps of new blocks so long; one at least", NULL},
+        {"warm-up", UC_OPTION_COUNT, "SWEEPS", "0", 0, 1000, NULL, MEMBER(warm_up),
+                "sweeps before that are not measured: new memory is slow when first written", NULL},
         {"ttl-ms", UC_OPTION_COUNT, "MS", "0", 0, INT64_MAX, NULL, MEMBER(ttl_ms),
                 "lifetime that the requests predict; 0 = none", NULL},
+        {"stall-ms", UC_OPTION_COUNT, "MS", "60000", 1, INT32_MAX, NULL, MEMBER(stall_ms),
+                "give up when blocks are in flight and none ends for so long", NULL},
         {"direct-dir", UC_OPTION_TEXT, "DIR", NULL, 0, 0, NULL, MEMBER(direct_dir),
-                "also write and read a file there as fast as it goes (O_DIRECT)", NULL},
+                "write and read a file there, too (O_DIRECT); a posix store's own root needs no word",
+                NULL},
+        {"direct-by", UC_OPTION_CHOICE, "auto|fio|uring", "auto", 0, 0, direct_choices,
+                MEMBER(direct_by), "who does that; auto = fio if it is installed", NULL},
         {"json", UC_OPTION_FLAG, NULL, NULL, 0, 0, NULL, MEMBER(json), "report as one JSON object",
                 NULL},
         {"help", UC_OPTION_FLAG, NULL, NULL, 0, 0, NULL, MEMBER(help), "print this", NULL},
@@ -46,6 +58,28 @@ static const struct uc_option options_table[] = {
 enum {
     OPTION_TOTAL = sizeof(options_table) / sizeof(options_table[0])
 };
+
+static uint64_t
+last_level_cache_bytes(void)
+{
+    long bytes = sysconf(_SC_LEVEL3_CACHE_SIZE);
+
+    if (bytes <= 0) {
+        bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
+    }
+    return bytes <= 0 ? 0 : (uint64_t)bytes;
+}
+
+static void
+derive(struct uc_store_options *options)
+{
+    options->cache_bytes = last_level_cache_bytes();
+    if (options->blocks == 0) {
+        options->blocks = 2 * options->cache_bytes / options->block_bytes;
+        options->blocks = options->blocks < BLOCKS_LEAST ? BLOCKS_LEAST : options->blocks;
+        options->blocks = options->blocks > BLOCKS_MOST ? BLOCKS_MOST : options->blocks;
+    }
+}
 
 static enum uc_status
 check_together(const struct uc_store_options *options)
@@ -77,6 +111,7 @@ uc_store_options_parse(int argc, char *const argv[], struct uc_store_options *op
         status = uc_options_parse(options_table, OPTION_TOTAL, argc, argv, &options);
     }
     if (status == UC_OK && !options.help) {
+        derive(&options);
         status = check_together(&options);
     }
     if (status == UC_OK) {
@@ -88,9 +123,10 @@ uc_store_options_parse(int argc, char *const argv[], struct uc_store_options *op
 void
 uc_store_options_print_help(FILE *file)
 {
-    (void)fputs("usage: ucm-bench store --config FILE [options]\n\n"
-                "Put blocks through a topology and get them back, beside memcpy over the same "
-                "memory.\n\n",
+    (void)fputs(
+            "usage: ucm-bench store --config FILE [options]\n\n"
+            "Put blocks through a topology and get them back, in turn with what bounds them: memcpy "
+            "over\nthe same memory, or the medium.\n\n",
             file);
     uc_options_print(options_table, OPTION_TOTAL, file);
     (void)fputs("\nexit status: 0 done, 1 failed or wrong bytes, 2 wrong usage\n", file);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Sweeps: put all blocks, get them back, compare; then memcpy over the same memory. */
+/* Sweeps: put all blocks, get them back, compare; in turn with what bounds both. */
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,8 +22,13 @@ struct sweeps {
     struct uc_replay_servers servers;
     struct uc_assembler *assembler;
     struct uc_store_bench bench;
-    uint64_t memcpy_ns;
-    uint64_t memcpy_bytes;
+    struct uc_file_yardstick medium;
+    bool has_medium;
+};
+
+enum {
+    DRAIN_MS = 5000, /* what jobs in flight get after a failure, for each event */
+    ERROR_BYTES = 1024,
 };
 
 /* A spawned server holds every block of a sweep. */
@@ -65,6 +70,7 @@ assemble(struct sweeps *sweeps, const struct uc_dict *file)
         uc_dict_destroy(topology);
         return status;
     }
+    uc_store_limits_find(topology, &sweeps->bench.report.limits);
     uc_dict_destroy(topology);
     status = uc_assembler_scheduler(sweeps->assembler, &sweeps->bench.scheduler);
     return status == UC_OK ? uc_assembler_worker(sweeps->assembler, &sweeps->bench.worker) : status;
@@ -84,6 +90,7 @@ take_memory(struct uc_store_bench *bench)
     }
     bench->source = memory;
     bench->target = bench->source + half_bytes;
+    memset(bench->target, 0, half_bytes); /* no first touch of a page is measured */
     for (uint64_t idx = 0; idx < options->blocks; idx++) {
         uc_block_content_fill(
                 idx, bench->source + idx * options->block_bytes, options->block_bytes);
@@ -91,6 +98,33 @@ take_memory(struct uc_store_bench *bench)
     status = uc_worker_register_memory(
             bench->worker, memory, 2 * half_bytes, UC_MEMORY_HOST, &bench->region_idx);
     bench->is_registered = status == UC_OK;
+    return status;
+}
+
+/* The directory that was named, else the one where the topology's only store keeps its blocks. */
+static enum uc_status
+open_medium(struct sweeps *sweeps)
+{
+    const struct uc_store_options *options = sweeps->options;
+    const struct uc_store_limits *limits = &sweeps->bench.report.limits;
+    enum uc_status status;
+
+    sweeps->medium = (struct uc_file_yardstick){
+            .directory = options->direct_dir == NULL ? limits->medium : options->direct_dir,
+            .source = sweeps->bench.source,
+            .target = sweeps->bench.target,
+            .block_bytes = options->block_bytes,
+            .blocks = options->blocks,
+            .depth = options->depth};
+    if (sweeps->medium.directory[0] == '\0') {
+        return UC_OK;
+    }
+    if (options->block_bytes % 4096 != 0) { /* O_DIRECT; refused already if it was asked for */
+        uc_log_warn("store: no limit of the medium: --block-bytes is no multiple of 4096");
+        return UC_OK;
+    }
+    status = uc_file_yardstick_open(&sweeps->medium, options->direct_by);
+    sweeps->has_medium = status == UC_OK;
     return status;
 }
 
@@ -107,7 +141,10 @@ open_sweeps(struct sweeps *sweeps)
         status = assemble(sweeps, file);
     }
     uc_dict_destroy(file);
-    return status == UC_OK ? take_memory(&sweeps->bench) : status;
+    if (status == UC_OK) {
+        status = take_memory(&sweeps->bench);
+    }
+    return status == UC_OK ? open_medium(sweeps) : status;
 }
 
 static enum uc_status
@@ -147,43 +184,114 @@ check_target(struct uc_store_bench *bench)
 }
 
 static void
+add_phase(struct uc_store_phase *phase, const struct uc_store_options *options, uint64_t ns)
+{
+    phase->ops += options->blocks;
+    phase->bytes += options->blocks * options->block_bytes;
+    phase->seconds += (double)ns / 1e9;
+}
+
+/* What one thread copies: into as much memory as it comes from, and into as many buffers as are in flight. */
+static void
 copy_all(struct sweeps *sweeps)
 {
+    const struct uc_store_options *options = sweeps->options;
     struct uc_store_bench *bench = &sweeps->bench;
-    uint64_t block_bytes = sweeps->options->block_bytes;
+    uint64_t block_bytes = options->block_bytes;
+    uint64_t depth = options->depth < options->blocks ? options->depth : options->blocks;
     uint64_t start_ns = uc_clock_now_ns();
+    uint64_t middle_ns;
 
-    for (uint64_t idx = 0; idx < sweeps->options->blocks; idx++) {
+    for (uint64_t idx = 0; idx < options->blocks; idx++) {
         memcpy(bench->target + idx * block_bytes, bench->source + idx * block_bytes, block_bytes);
     }
-    sweeps->memcpy_ns += uc_clock_now_ns() - start_ns;
-    sweeps->memcpy_bytes += sweeps->options->blocks * block_bytes;
+    middle_ns = uc_clock_now_ns();
+    for (uint64_t idx = 0; idx < options->blocks; idx++) {
+        memcpy(bench->target + idx % depth * block_bytes, bench->source + idx * block_bytes,
+                block_bytes);
+    }
+    add_phase(&bench->report.phases[UC_STORE_MEMCPY_COLD], options, middle_ns - start_ns);
+    add_phase(
+            &bench->report.phases[UC_STORE_MEMCPY_REUSED], options, uc_clock_now_ns() - middle_ns);
+}
+
+/* A medium that cannot be measured costs the ratio, unless it was asked for by name. */
+static enum uc_status
+measure_medium(struct sweeps *sweeps, enum uc_store_phase_idx idx)
+{
+    bool is_write = idx == UC_STORE_DIRECT_WRITE;
+    uint64_t ns = 0;
+    enum uc_status status;
+
+    if (!sweeps->has_medium) {
+        return UC_OK;
+    }
+    status = is_write ? uc_file_yardstick_write(&sweeps->medium, &ns)
+                      : uc_file_yardstick_read(&sweeps->medium, &ns);
+    if (status == UC_OK) {
+        add_phase(&sweeps->bench.report.phases[idx], sweeps->options, ns);
+        return UC_OK;
+    }
+    sweeps->has_medium = false;
+    if (sweeps->options->direct_dir == NULL) {
+        uc_log_warn("store: no limit of the medium: %s", uc_last_error());
+        return UC_OK;
+    }
+    return status;
 }
 
 /* New blocks in every sweep: a put of what is there already would move nothing. */
 static enum uc_status
-sweep(struct sweeps *sweeps)
+put_all(struct uc_store_bench *bench)
 {
-    struct uc_store_bench *bench = &sweeps->bench;
-    uint64_t blocks = sweeps->options->blocks;
+    uint64_t blocks = bench->options->blocks;
     enum uc_status status = UC_OK;
 
-    bench->first_id = bench->report.sweeps * blocks;
+    bench->first_id = bench->next_block;
     for (uint64_t first = 0; first < blocks && status == UC_OK; first += UC_STORE_WINDOW_MAX) {
         status = uc_store_window_put(bench, first);
     }
+    return status;
+}
+
+static enum uc_status
+get_all(struct uc_store_bench *bench)
+{
+    uint64_t blocks = bench->options->blocks;
+    enum uc_status status = UC_OK;
 
     /* What a failed load leaves behind must not look like the block. */
-    memset(bench->target, 0xA5, blocks * sweeps->options->block_bytes);
+    memset(bench->target, 0xA5, blocks * bench->options->block_bytes);
     memset(bench->got, 0, blocks);
     for (uint64_t first = 0; first < blocks && status == UC_OK; first += UC_STORE_WINDOW_MAX) {
         status = uc_store_window_get(bench, first);
     }
     if (status == UC_OK) {
         check_target(bench);
-        copy_all(sweeps);
-        bench->report.sweeps++;
     }
+    return status;
+}
+
+/* Each direction and what bounds it follow each other: a machine whose pace changes changes both. */
+static enum uc_status
+sweep(struct sweeps *sweeps)
+{
+    struct uc_store_bench *bench = &sweeps->bench;
+    enum uc_status status = put_all(bench);
+
+    if (status == UC_OK) {
+        copy_all(sweeps);
+        status = measure_medium(sweeps, UC_STORE_DIRECT_WRITE);
+    }
+    if (status == UC_OK) {
+        status = get_all(bench);
+    }
+    if (status == UC_OK) {
+        copy_all(sweeps);
+        status = measure_medium(sweeps, UC_STORE_DIRECT_READ);
+    }
+    bench->report.sweeps += status == UC_OK;
+    bench->next_block += bench->options->blocks;
     return status;
 }
 
@@ -200,45 +308,54 @@ phase_of(const char *name, struct uc_store_moves *moves)
     };
 }
 
-static enum uc_status
-measure_files(struct sweeps *sweeps, struct uc_store_report *report)
+/* Those that measured nothing stay without a name. */
+static void
+name_yardsticks(struct uc_store_report *report)
 {
-    const struct uc_store_options *options = sweeps->options;
-    struct uc_file_yardstick yardstick = {.directory = options->direct_dir,
-            .source = sweeps->bench.source,
-            .target = sweeps->bench.target,
-            .block_bytes = options->block_bytes,
-            .blocks = options->blocks,
-            .threads = (size_t)options->depth};
-    uint64_t write_ns;
-    uint64_t read_ns;
-    enum uc_status status;
+    static const char *const names[UC_STORE_PHASE_COUNT] = {
+            [UC_STORE_MEMCPY_COLD] = "memcpy_cold",
+            [UC_STORE_MEMCPY_REUSED] = "memcpy_reused",
+            [UC_STORE_DIRECT_WRITE] = "direct_write",
+            [UC_STORE_DIRECT_READ] = "direct_read",
+    };
 
-    if (options->direct_dir == NULL) {
-        return UC_OK;
+    for (size_t idx = UC_STORE_MEMCPY_COLD; idx < UC_STORE_PHASE_COUNT; idx++) {
+        report->phases[idx].name = report->phases[idx].ops > 0 ? names[idx] : NULL;
     }
-    status = uc_file_yardstick_run(&yardstick, &write_ns, &read_ns);
-    if (status != UC_OK) {
-        return status;
-    }
+}
 
-    report->phases[UC_STORE_DIRECT_WRITE] = (struct uc_store_phase){.name = "direct_write",
-            .ops = options->blocks,
-            .bytes = options->blocks * options->block_bytes,
-            .seconds = (double)write_ns / 1e9};
-    report->phases[UC_STORE_DIRECT_READ] = report->phases[UC_STORE_DIRECT_WRITE];
-    report->phases[UC_STORE_DIRECT_READ].name = "direct_read";
-    report->phases[UC_STORE_DIRECT_READ].seconds = (double)read_ns / 1e9;
-    return UC_OK;
+/* What does not work counts, whenever it happens; what was measured is forgotten. */
+static enum uc_status
+warm_up(struct sweeps *sweeps)
+{
+    struct uc_store_bench *bench = &sweeps->bench;
+    enum uc_status status = UC_OK;
+
+    for (uint64_t idx = 0; idx < sweeps->options->warm_up && status == UC_OK; idx++) {
+        status = put_all(bench);
+        if (status == UC_OK) {
+            status = get_all(bench);
+        }
+        bench->next_block += sweeps->options->blocks;
+    }
+    uc_latency_fini(&bench->put.latency);
+    uc_latency_fini(&bench->get.latency);
+    bench->put = (struct uc_store_moves){0};
+    bench->get = (struct uc_store_moves){0};
+    bench->report.verified_bytes = 0;
+    return status;
 }
 
 static enum uc_status
 run_sweeps(struct sweeps *sweeps, struct uc_store_report *report_out)
 {
-    uint64_t end_ns = uc_clock_now_ns() + sweeps->options->seconds * 1000000000;
     struct uc_store_bench *bench = &sweeps->bench;
-    enum uc_status status;
+    enum uc_status status = warm_up(sweeps);
+    uint64_t end_ns = uc_clock_now_ns() + sweeps->options->seconds * 1000000000;
 
+    if (status != UC_OK) {
+        return status;
+    }
     do {
         status = sweep(sweeps);
     } while (status == UC_OK && uc_clock_now_ns() < end_ns);
@@ -248,21 +365,35 @@ run_sweeps(struct sweeps *sweeps, struct uc_store_report *report_out)
 
     bench->report.phases[UC_STORE_PUT] = phase_of("put", &bench->put);
     bench->report.phases[UC_STORE_GET] = phase_of("get", &bench->get);
-    bench->report.phases[UC_STORE_MEMCPY] = (struct uc_store_phase){.name = "memcpy",
-            .ops = bench->report.sweeps * sweeps->options->blocks,
-            .bytes = sweeps->memcpy_bytes,
-            .seconds = (double)sweeps->memcpy_ns / 1e9};
-    status = measure_files(sweeps, &bench->report);
-    if (status == UC_OK) {
-        *report_out = bench->report;
+    name_yardsticks(&bench->report);
+    bench->report.is_fio = sweeps->medium.is_fio;
+    *report_out = bench->report;
+    return UC_OK;
+}
+
+/*
+ * Jobs that are in flight use the memory and the stores. They have their own deadlines, and those of a server that
+ * was started here end with it.
+ * @return whether everything may be taken down
+ */
+static bool
+quiesce(struct sweeps *sweeps)
+{
+    struct uc_store_bench *bench = &sweeps->bench;
+    uint64_t idle_ms = sweeps->options->stall_ms < DRAIN_MS ? sweeps->options->stall_ms : DRAIN_MS;
+
+    if (uc_store_window_drain(bench, idle_ms)) {
+        return true;
     }
-    return status;
+    uc_replay_servers_kill(&sweeps->servers);
+    return uc_store_window_drain(bench, idle_ms);
 }
 
 enum uc_status
-uc_store_run(const struct uc_store_options *options, struct uc_store_report *report_out)
+uc_store_run(const struct uc_store_options *options, struct uc_store_report *report)
 {
     struct sweeps sweeps = {.options = options, .bench = {.options = options, .next_job_id = 1}};
+    char text[ERROR_BYTES] = "";
     enum uc_status close_status;
     enum uc_status status;
 
@@ -272,9 +403,18 @@ uc_store_run(const struct uc_store_options *options, struct uc_store_report *rep
     }
     status = open_sweeps(&sweeps);
     if (status == UC_OK) {
-        status = run_sweeps(&sweeps, report_out);
+        status = run_sweeps(&sweeps, report);
     }
+    uc_file_yardstick_close(&sweeps.medium);
+    if (status != UC_OK) {
+        (void)snprintf(text, sizeof(text), "%s", uc_last_error());
+        report->is_abandoned = !quiesce(&sweeps);
+    }
+    if (report->is_abandoned) {
+        return uc_error(status, "%s; they never ended, so nothing is taken down in order", text);
+    }
+
     close_status = close_sweeps(&sweeps);
     free(sweeps.bench.got);
-    return status == UC_OK ? close_status : status;
+    return status == UC_OK ? close_status : uc_error(status, "%s", text);
 }

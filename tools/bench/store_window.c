@@ -2,7 +2,6 @@
 
 #include "tools/bench/store_window.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
@@ -18,7 +17,6 @@ enum {
     REQUEST_ID_BYTES = 48,
     RESULTS_AT_ONCE = 64,
     PREFETCH_ROUNDS_MAX = 16, /* a pipe of n tiers needs n − 1 at most */
-    STALLED_MS = 60000,
 };
 
 /* One window while it is open. */
@@ -90,11 +88,36 @@ submit_next(struct window *window)
     enum uc_status status;
 
     window->start_ns[idx] = uc_clock_now_ns();
+    bench->progress_ns = window->start_ns[idx];
     status = window->put
                      ? uc_worker_submit_put(bench->worker, job_id, &payload, 1, window->token, &io)
                      : uc_worker_submit_get(bench->worker, job_id, &payload, 1, window->token, &io);
     window->submitted++;
+    bench->in_flight += status == UC_OK;
     return status;
+}
+
+/* Sleep until something may have ended. @return false: nothing has for @p limit_ms */
+static bool
+wait_for_event(struct uc_store_bench *bench, uint64_t limit_ms)
+{
+    struct pollfd waited = {.fd = uc_worker_event_fd(bench->worker), .events = POLLIN};
+    uint64_t idle_ms = (uc_clock_now_ns() - bench->progress_ns) / 1000000;
+
+    if (idle_ms >= limit_ms) {
+        return false;
+    }
+    (void)poll(&waited, 1, (int)(limit_ms - idle_ms) + 1);
+    return true;
+}
+
+static enum uc_status
+stalled(const struct uc_store_bench *bench, const char *what)
+{
+    return uc_error(UC_ERR_TIMEOUT,
+            "store: %s: none of %" PRIu64 " jobs in flight has ended for %" PRIu64
+            " ms; the store is slower than that or hangs (--stall-ms waits longer)",
+            what, bench->in_flight, bench->options->stall_ms);
 }
 
 /* Take what has ended; if nothing has, sleep until something does. */
@@ -104,7 +127,6 @@ collect(struct window *window)
     struct uc_store_bench *bench = window->bench;
     struct uc_store_moves *moves = window->put ? &bench->put : &bench->get;
     struct uc_io_result results[RESULTS_AT_ONCE];
-    struct pollfd waited = {.fd = uc_worker_event_fd(bench->worker), .events = POLLIN};
     size_t count = 0;
     enum uc_status status = uc_worker_get_finished(bench->worker, results, RESULTS_AT_ONCE, &count);
     uint64_t now_ns = uc_clock_now_ns();
@@ -113,13 +135,12 @@ collect(struct window *window)
         return status;
     }
     if (count == 0) {
-        int ready = poll(&waited, 1, STALLED_MS);
-
-        if (ready == 0) {
-            return uc_error(UC_ERR_TIMEOUT, "store: no job has ended for %d ms", STALLED_MS);
-        }
-        return ready < 0 && errno != EINTR ? uc_log_errno(errno, "store: poll") : UC_OK;
+        return wait_for_event(bench, bench->options->stall_ms)
+                       ? UC_OK
+                       : stalled(bench, window->put ? "put" : "get");
     }
+    bench->in_flight -= count;
+    bench->progress_ns = now_ns;
 
     for (size_t at = 0; at < count; at++) {
         uint64_t idx = results[at].job_id - window->first_job;
@@ -220,10 +241,13 @@ prefetch(struct window *window)
     }
     status = uc_worker_submit_prefetch(bench->worker, job_id, token);
     if (status == UC_OK) {
-        status = uc_worker_wait(bench->worker, &job_id, 1, STALLED_MS, &result, 1, &count);
+        bench->in_flight++;
+        status = uc_worker_wait(
+                bench->worker, &job_id, 1, (int64_t)bench->options->stall_ms, &result, 1, &count);
+        bench->in_flight -= count;
         if (status != UC_OK) {
             uc_token_destroy(token);
-            return status;
+            return bench->in_flight > 0 ? stalled(bench, "prefetch") : status;
         }
     }
     success = count == 1 && result.success;
@@ -304,4 +328,26 @@ uc_store_window_get(struct uc_store_bench *bench, uint64_t first)
     (void)uc_scheduler_on_request_finished(bench->scheduler, window.request);
     bench->get.elapsed_ns += uc_clock_now_ns() - start_ns;
     return UC_OK;
+}
+
+bool
+uc_store_window_drain(struct uc_store_bench *bench, uint64_t idle_ms)
+{
+    struct uc_io_result results[RESULTS_AT_ONCE];
+
+    bench->progress_ns = uc_clock_now_ns();
+    while (bench->in_flight > 0) {
+        size_t count = 0;
+
+        if (uc_worker_get_finished(bench->worker, results, RESULTS_AT_ONCE, &count) != UC_OK ||
+                (count == 0 && !wait_for_event(bench, idle_ms))) {
+            return false;
+        }
+        if (count > 0) {
+            bench->in_flight -= count;
+            bench->progress_ns = uc_clock_now_ns();
+        }
+        uc_io_results_release(results, count);
+    }
+    return true;
 }
