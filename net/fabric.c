@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "net/shm/shm_fabric.h"
 #include "net/tcp/tcp_fabric.h"
 
 #define VERBS_MODULE "libucm_fabric_verbs.so"
@@ -77,10 +78,14 @@ uc_fabric_find(const char *name, const struct uc_fabric_ops **ops_out)
         *ops_out = uc_tcp_fabric_ops();
         return UC_OK;
     }
+    if (name != NULL && strcmp(name, "shm") == 0) {
+        *ops_out = uc_shm_fabric_ops();
+        return UC_OK;
+    }
     if (name != NULL && strcmp(name, "verbs") == 0) {
         return load_module(name, VERBS_MODULE, ops_out);
     }
 
-    return uc_error(UC_ERR_INVALID_PARAM, "fabric %.64s: unknown; known are tcp and verbs",
+    return uc_error(UC_ERR_INVALID_PARAM, "fabric %.64s: unknown; known are shm, tcp and verbs",
             name == NULL ? "(none)" : name);
 }

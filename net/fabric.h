@@ -3,8 +3,8 @@
 /**
  * @file fabric.h
  * What a transport has to provide: one-sided reads and writes between a client's memory and the
- * registered regions of a server. Providers: tcp (net/tcp, always built), verbs (net/verbs, a module
- * loaded on demand). test/conformance/fabric runs the same suite on each.
+ * registered regions of a server. Providers: tcp (net/tcp, always built), shm (net/shm, likewise; one
+ * host), verbs (net/verbs, a module loaded on demand). test/conformance/fabric runs the same suite on each.
  *
  * Nouns. A *fabric* is an opened transport. A *domain* groups the regions of one namespace; an endpoint
  * belongs to one domain and can reach no other (verbs: a protection domain). A *region* is registered
@@ -51,9 +51,11 @@ struct uc_fabric_config {
 
 /** What a transport can do. */
 struct uc_fabric_caps {
-    bool needs_registration;  /* local pieces must name a region */
-    bool feeds_bytes;         /* READ calls op->on_bytes while the bytes are still in the cache */
-    bool checks_generation;   /* the target refuses an access whose generation is stale */
+    bool needs_registration; /* local pieces must name a region */
+    bool uses_registration;  /* local pieces may name one, and move faster then */
+    bool feeds_bytes;        /* READ calls op->on_bytes while the bytes are still in the cache */
+    bool checks_generation;  /* the target refuses an access whose generation is stale … */
+    bool reads_locally;      /* … but for READs, which the initiator's processor does by itself */
     uint32_t max_piece_count; /* per operation, at least 512 on every provider (it splits) */
     uint64_t max_op_bytes;    /* per operation (it splits messages; this is the cap on the whole) */
 };
@@ -110,6 +112,10 @@ struct uc_fabric_piece {
  * PermissionDenied (write on a read-only endpoint); Unhealthy (the endpoint failed; this and every
  * later operation on it is flushed).
  *
+ * The pieces of a READ are loaded in order, and READs in the order posted: what the last piece shows was
+ * the case after the bytes before it were loaded. Where caps.reads_locally nothing holds the slot, so a
+ * reader takes its footer last and looks there for the generation it knows.
+ *
  * On verbs every error of the remote side (bounds, permission) breaks the endpoint. After an error a
  * WRITE may or may not have been applied.
  */
@@ -117,15 +123,15 @@ struct uc_fabric_op {
     enum uc_fabric_opcode opcode;
     uint32_t region_idx;   /* index in the array given to connect */
     uint64_t offset_bytes; /* from the start of the region; length = sum of the pieces, > 0 */
-    uint64_t generation;   /* of the slot; checked where caps.checks_generation; 0 = do not check */
+    uint64_t generation;   /* of the slot; checked where the target sees it; 0 = do not check */
     const struct uc_fabric_piece *pieces;
     size_t piece_count;
     void (*on_done)(struct uc_fabric_op *op, enum uc_status status);
     /**
      * Optional, READ, where caps.feeds_bytes: called with every byte in order of the pieces, in runs
-     * that fit a cache, after they were put in place; all of one operation before the next one's, and
-     * before on_done. On an error some bytes, or bytes that are worthless, may have been told. It
-     * calls nothing of the fabric.
+     * that fit a cache, exactly as they are put in place; all of one operation before the next one's,
+     * and before on_done. They need not be told from where they were put. On an error some bytes, or
+     * bytes that are worthless, may have been told. It calls nothing of the fabric.
      */
     void (*on_bytes)(struct uc_fabric_op *op, const void *bytes, size_t length_bytes);
     struct uc_fabric_op *next; /* list of one post; afterwards the provider's */
@@ -152,7 +158,7 @@ struct uc_fabric_target_ops {
      */
     void (*gone)(void *context, void *peer);
     /**
-     * Providers with checks_generation: hold the slot of a range before it is accessed. Refusals:
+     * Providers with checks_generation: hold the slot of a range before the target accesses it. Refusals:
      * NotFound (stale), InvalidParam (not inside one slot). NULL = no check.
      */
     enum uc_status (*hold)(void *context, void *peer, uint32_t region_idx, uint64_t offset_bytes,
@@ -218,7 +224,11 @@ struct uc_fabric_ops {
     /** Endpoints it admitted stay; half-admitted ones are dropped. */
     void (*listener_close)(struct uc_fabric_listener *listener);
 
-    /** Start connecting; never blocks. Operations may be posted at once, they wait. */
+    /**
+     * Start connecting; never blocks. Operations may be posted at once, they wait.
+     *
+     * @retval UC_ERR_UNSUPPORTED  this address is out of this transport's reach: take another one
+     */
     enum uc_status (*connect)(struct uc_fabric_domain *domain,
             const struct uc_fabric_connect *params, struct uc_fabric_endpoint **endpoint_out);
     /**
@@ -253,10 +263,16 @@ struct uc_fabric_ops {
     int (*event_fd)(const struct uc_fabric *fabric);
     /** Earliest monotonic ms at which poll wants to run without an event; UC_TIME_NEVER_MS. */
     uint64_t (*next_deadline_ms)(const struct uc_fabric *fabric);
+
+    /**
+     * Optional: the address that peers have to be told, or NULL if it is the one that listen was given.
+     * The text lives as long as the listener; a provider that makes its own addresses has no ports.
+     */
+    const char *(*listener_address)(const struct uc_fabric_listener *listener);
 };
 
 /**
- * The table of a transport: "tcp" is built in, "verbs" is loaded from libucm_fabric_verbs.so beside
+ * The table of a transport: "tcp" and "shm" are built in, "verbs" is loaded from libucm_fabric_verbs.so beside
  * this library on first use.
  *
  * @retval UC_ERR_INVALID_PARAM  unknown name; known ones listed

@@ -191,6 +191,14 @@ fault_listener_port(const struct uc_fabric_listener *listener)
     return listener->fabric->ops->listener_port(listener->inner);
 }
 
+static const char *
+fault_listener_address(const struct uc_fabric_listener *listener)
+{
+    const struct uc_fabric_ops *ops = listener->fabric->ops;
+
+    return ops->listener_address == NULL ? NULL : ops->listener_address(listener->inner);
+}
+
 static void
 fault_listener_close(struct uc_fabric_listener *listener)
 {
@@ -243,6 +251,7 @@ static struct uc_fabric_ops table = {
         .region_key = fault_region_key,
         .listen = fault_listen,
         .listener_port = fault_listener_port,
+        .listener_address = fault_listener_address,
         .listener_close = fault_listener_close,
         .connect = fault_connect,
         .fence = fault_fence,

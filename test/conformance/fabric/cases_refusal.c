@@ -318,6 +318,8 @@ START_TEST(stale_generation_is_refused_and_every_hold_released)
         enum uc_status want;
     } rows[] = {{GENERATION, UC_OK}, {GENERATION - 1, UC_ERR_NOT_FOUND},
             {GENERATION + 1, UC_ERR_NOT_FOUND}, {0, UC_OK}};
+    int held =
+            initiator.caps.reads_locally ? 2 : 4; /* nobody holds for such a READ, or refuses it */
     uint8_t seen;
 
     if (!initiator.caps.checks_generation) {
@@ -330,13 +332,15 @@ START_TEST(stale_generation_is_refused_and_every_hold_released)
             memset(initiator.memory, (int)idx + 1, 200000);
             op_init(&op, (enum uc_fabric_opcode)opcode, idx * 200000, 0, 200000);
             op.op.generation = rows[idx].generation;
-            ck_assert_int_eq(op_run(&link0, &op), rows[idx].want);
+            ck_assert_int_eq(op_run(&link0, &op),
+                    initiator.caps.reads_locally && opcode == UC_FABRIC_READ ? UC_OK
+                                                                             : rows[idx].want);
         }
         target_peek(0, 0, idx * 200000, &seen, 1);
         ck_assert_int_eq(seen, rows[idx].want == UC_OK ? (int)idx + 1 : 0);
     }
-    wait_until(target.release_count == 4);
-    ck_assert_int_eq(target.hold_count, 4);
+    wait_until(target.release_count == held);
+    ck_assert_int_eq(target.hold_count, held);
     link_close(&link0);
 }
 END_TEST

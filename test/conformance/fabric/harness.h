@@ -35,6 +35,7 @@ enum {
     SLOT_COUNT = REGION_BYTES / SLOT_BYTES,
     GRANT_COUNT = 512,
     PIECE_COUNT = 512,
+    ADDRESS_BYTES = 256,
     FLIGHT_BYTES = 64 << 10, /* of an operation in a flight */
     GENERATION = 7,          /* of every slot */
 };
@@ -62,6 +63,7 @@ struct target {
     struct uc_fabric_region_key keys[DOMAIN_COUNT][REGION_COUNT];
     struct uc_fabric_listener *listener;
     uint16_t port;
+    char address[ADDRESS_BYTES];
     struct grant grants[GRANT_COUNT];
     size_t grant_count;
     _Atomic int hold_count; /* successful ones */
@@ -89,6 +91,7 @@ struct initiator {
 
 /** Where a target listens, and what it gives: this process's or a process of its own. */
 struct destination {
+    char address[ADDRESS_BYTES];
     uint16_t port;
     struct uc_fabric_region_key keys[REGION_COUNT]; /* of one domain */
 };

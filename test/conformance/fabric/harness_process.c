@@ -14,8 +14,9 @@
 #include "test/conformance/fabric/harness.h"
 
 enum {
-    LINE_BYTES = 512,
+    LINE_BYTES = 1024,
     WORDS_MAX = 16,
+    FIRST_KEY_WORD = 4, /* of an initiator: state, grant, address, port, keys */
 };
 
 extern char **environ;
@@ -65,31 +66,35 @@ peer_target_start(struct peer_process *peer, struct destination *where_out)
     char mode[] = "--target";
     char *arguments[] = {program, mode, NULL};
     char line[LINE_BYTES];
-    char *rest = line;
+    char *rest;
 
     peer_start(peer, arguments);
     read_line(peer->output, line);
+    rest = strchr(line, ' ');
+    ck_assert_ptr_nonnull(rest);
+    *rest++ = '\0';
+    (void)snprintf(where_out->address, sizeof(where_out->address), "%.*s", ADDRESS_BYTES - 1, line);
     where_out->port = (uint16_t)strtoul(rest, &rest, 10);
     for (size_t idx = 0; idx < REGION_COUNT; idx++) {
         where_out->keys[idx].address = strtoull(rest, &rest, 10);
         where_out->keys[idx].key = strtoull(rest, &rest, 10);
         where_out->keys[idx].length_bytes = REGION_BYTES;
     }
-    ck_assert_uint_ne(where_out->port, 0);
 }
 
 void
 peer_initiator_start(struct peer_process *peer, const struct grant *grant, const char *state)
 {
     struct destination where = target_destination(grant->domain_idx);
-    char texts[WORDS_MAX][32] = {"fabric_conformance", "--initiator"};
-    char *arguments[WORDS_MAX] = {texts[0], texts[1], texts[2], texts[3], texts[4]};
+    char texts[WORDS_MAX][ADDRESS_BYTES] = {"fabric_conformance", "--initiator"};
+    char *arguments[WORDS_MAX] = {texts[0], texts[1], texts[2], texts[3], texts[4], texts[5]};
     char line[LINE_BYTES];
-    size_t count = 5;
+    size_t count = 2 + FIRST_KEY_WORD;
 
     (void)snprintf(texts[2], sizeof(texts[2]), "%s", state);
     (void)snprintf(texts[3], sizeof(texts[3]), "%zu", (size_t)(grant - target.grants));
-    (void)snprintf(texts[4], sizeof(texts[4]), "%u", (unsigned)where.port);
+    (void)snprintf(texts[4], sizeof(texts[4]), "%s", where.address);
+    (void)snprintf(texts[5], sizeof(texts[5]), "%u", (unsigned)where.port);
     for (size_t idx = 0; idx < REGION_COUNT; idx++) {
         (void)snprintf(texts[count], sizeof(texts[count]), "%" PRIu64, where.keys[idx].address);
         arguments[count] = texts[count];
@@ -143,7 +148,7 @@ run_target(void)
     for (int idx = 0; idx < PEER_GRANT_COUNT; idx++) {
         (void)grant_make(0, UC_FABRIC_READ_WRITE);
     }
-    (void)printf("%u", (unsigned)target.port);
+    (void)printf("%s %u", target.address, (unsigned)target.port);
     for (size_t idx = 0; idx < REGION_COUNT; idx++) {
         (void)printf(" %" PRIu64 " %" PRIu64, target.keys[0][idx].address, target.keys[0][idx].key);
     }
@@ -197,14 +202,17 @@ static void
 run_initiator(char **words)
 {
     static struct link link;
-    struct destination where = {.port = (uint16_t)strtoul(words[2], NULL, 10)};
+    struct destination where = {.port = (uint16_t)strtoul(words[3], NULL, 10)};
     uint8_t nonce[UC_FABRIC_NONCE_BYTES];
 
     for (size_t idx = 0; idx < REGION_COUNT; idx++) {
-        where.keys[idx].address = strtoull(words[3 + idx * 2], NULL, 10);
-        where.keys[idx].key = strtoull(words[4 + idx * 2], NULL, 10);
+        char **key = &words[FIRST_KEY_WORD + idx * 2];
+
+        where.keys[idx].address = strtoull(key[0], NULL, 10);
+        where.keys[idx].key = strtoull(key[1], NULL, 10);
         where.keys[idx].length_bytes = REGION_BYTES;
     }
+    (void)snprintf(where.address, sizeof(where.address), "%s", words[2]);
     nonce_of_grant(strtoul(words[1], NULL, 10), nonce);
     initiator_open(where.port);
     link_start_nonce(&link, nonce, &where, 20000);

@@ -2,7 +2,9 @@
 
 /* The target's side: admission by grants, slots that count their holds, a thread that polls. */
 
+#include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -326,6 +328,7 @@ target_destination(size_t key_domain_idx)
 {
     struct destination where = {.port = target.port};
 
+    memcpy(where.address, target.address, sizeof(where.address));
     memcpy(where.keys, target.keys[key_domain_idx], sizeof(where.keys));
     return where;
 }
@@ -362,6 +365,7 @@ open_memory(size_t domain_idx)
 
     ck_assert_int_ge(fd, 0);
     ck_assert_int_eq(ftruncate(fd, (off_t)length), 0);
+    ck_assert_int_eq(fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK), 0);
     memory = mmap(NULL, length, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     ck_assert_ptr_ne(memory, MAP_FAILED);
     target.memory_fd[domain_idx] = fd;
@@ -385,6 +389,7 @@ target_open(void)
     struct uc_fabric_config config = {.address = fabric_address()};
     struct uc_fabric_listen params = {
             .address = fabric_address(), .ops = &target_ops, .context = &target};
+    const char *address;
 
     memset(&target, 0, sizeof(target));
     pthread_mutex_init(&target.lock, NULL);
@@ -400,7 +405,11 @@ target_open(void)
     ck_assert_msg(target.ops->listen(target.fabric, &params, &target.listener) == UC_OK, "%s",
             uc_last_error());
     target.port = target.ops->listener_port(target.listener);
-    ck_assert_uint_ne(target.port, 0);
+    address = target.ops->listener_address == NULL ? NULL
+                                                   : target.ops->listener_address(target.listener);
+    ck_assert_int_ne(target.port != 0, address != NULL);
+    (void)snprintf(target.address, sizeof(target.address), "%s",
+            address == NULL ? fabric_address() : address);
     ck_assert_int_eq(pthread_create(&target.thread, NULL, target_run, &target), 0);
 }
 

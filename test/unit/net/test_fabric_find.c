@@ -9,20 +9,26 @@
 
 #include "net/fabric.h"
 
-START_TEST(tcp_is_built_in_and_complete)
+static const struct {
+    const char *name;
+    bool has_address; /* the last slot, listener_address, is optional */
+} built_in[] = {{"tcp", false}, {"shm", true}};
+
+START_TEST(built_in_table_is_complete)
 {
     const struct uc_fabric_ops *ops = NULL;
     /* Everything behind the name is a function: none may be missing. */
     void *slots[(sizeof(*ops) - offsetof(struct uc_fabric_ops, open)) / sizeof(void *)];
 
-    ck_assert_int_eq(uc_fabric_find("tcp", &ops), UC_OK);
-    ck_assert_str_eq(ops->name, "tcp");
+    ck_assert_int_eq(uc_fabric_find(built_in[_i].name, &ops), UC_OK);
+    ck_assert_str_eq(ops->name, built_in[_i].name);
     ck_assert_uint_eq(ops->abi_version, UC_FABRIC_ABI_VERSION);
     ck_assert_uint_eq(ops->struct_size, sizeof(*ops));
     memcpy(slots, (const char *)ops + offsetof(struct uc_fabric_ops, open), sizeof(slots));
-    for (size_t idx = 0; idx < sizeof(slots) / sizeof(slots[0]); idx++) {
+    for (size_t idx = 0; idx < sizeof(slots) / sizeof(slots[0]) - 1; idx++) {
         ck_assert_msg(slots[idx] != NULL, "slot %zu is empty", idx);
     }
+    ck_assert_int_eq(ops->listener_address != NULL, built_in[_i].has_address);
 }
 END_TEST
 
@@ -34,6 +40,7 @@ START_TEST(unknown_name_is_refused_and_known_ones_listed)
     for (size_t idx = 0; idx < sizeof(names) / sizeof(names[0]); idx++) {
         ck_assert_int_eq(uc_fabric_find(names[idx], &ops), UC_ERR_INVALID_PARAM);
         ck_assert_ptr_nonnull(strstr(uc_last_error(), "tcp"));
+        ck_assert_ptr_nonnull(strstr(uc_last_error(), "shm"));
         ck_assert_ptr_nonnull(strstr(uc_last_error(), "verbs"));
     }
     ck_assert_int_eq(uc_fabric_find(NULL, &ops), UC_ERR_INVALID_PARAM);
@@ -67,7 +74,7 @@ main(void)
     SRunner *runner;
     int failed;
 
-    tcase_add_test(tcase, tcp_is_built_in_and_complete);
+    tcase_add_loop_test(tcase, built_in_table_is_complete, 0, 2);
     tcase_add_test(tcase, unknown_name_is_refused_and_known_ones_listed);
     tcase_add_test(tcase, verbs_is_found_or_says_what_is_missing);
     suite_add_tcase(suite, tcase);
