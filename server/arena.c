@@ -16,6 +16,9 @@
 
 #include "server/memory_limit.h"
 
+#ifndef F_SEAL_FUTURE_WRITE
+#    define F_SEAL_FUTURE_WRITE 0x0010
+#endif
 #ifndef MADV_POPULATE_WRITE
 #    define MADV_POPULATE_WRITE 23
 #endif
@@ -109,6 +112,22 @@ populate(const struct uc_arena *arena)
     return UC_OK;
 }
 
+/*
+ * Peers on this host map the file (net/shm): none of them may shorten it, nor write to it but through us. The
+ * mapping that exists stays writable. Kernels before 5.1 lack the second seal: there a process of the same user
+ * could still open the file for writing.
+ */
+static enum uc_status
+seal(const struct uc_arena *arena)
+{
+    if (fcntl(arena->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
+        return uc_log_errno(errno, "arena: sealing the memory file");
+    }
+
+    (void)fcntl(arena->fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
+    return UC_OK;
+}
+
 /* Memory that is swapped out breaks the latency, not the result: said once, and go on. */
 static void
 lock_pages(const struct uc_arena *arena)
@@ -178,6 +197,9 @@ uc_arena_create(const struct uc_arena_layout *layout, const struct uc_namespace_
         goto err_free;
     }
     status = populate(arena);
+    if (status == UC_OK) {
+        status = seal(arena);
+    }
     if (status != UC_OK) {
         goto err_unmap;
     }

@@ -11,7 +11,7 @@
 #include "net/rpc/messages.h"
 #include "server/arena.h"
 
-static const char *const fabric_choices[] = {"auto", "tcp", "verbs", NULL};
+static const char *const fabric_choices[] = {"auto", "shm", "tcp", "verbs", NULL};
 static const char *const level_choices[] = {"error", "warn", "info", "debug", "trace", NULL};
 static const char *const format_choices[] = {"text", "json", NULL};
 
@@ -31,7 +31,7 @@ static const struct uc_field server_fields[] = {
                 .type = UC_FIELD_STRING,
                 .default_text = "auto",
                 .offset = SERVER_AT(fabric),
-                .help = "how blocks move; auto is tcp, and verbs where a device exists",
+                .help = "how blocks move; auto is tcp, shm on this host, and verbs where a device exists",
                 .choices = fabric_choices,
         },
         {

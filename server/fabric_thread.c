@@ -20,7 +20,7 @@
 #include "server/secret.h"
 
 enum {
-    UNITS_MAX = 2,
+    UNITS_MAX = 3,
     POLL_BUDGET = 128,
     NAMES_BYTES = 32,
 };
@@ -285,28 +285,42 @@ add_unit(struct uc_fabric_thread *thread, const struct uc_server_config *config,
             sizeof(thread->names) - strlen(thread->names), "%s%s",
             thread->unit_count == 0 ? "" : "+", name);
     thread->unit_count++;
-    uc_log_info("fabric %s: serves on %s port %u", name, address, unit->port);
+    if (unit->address == NULL) {
+        uc_log_info("fabric %s: serves on %s port %u", name, address, unit->port);
+    } else {
+        uc_log_info("fabric %s: serves this host at %s", name, unit->address);
+    }
     return UC_OK;
 }
+
+/* In reverse order of preference. What `auto` can do without is left out, and said. */
+static const struct {
+    const char *name;
+    bool is_optional;
+} fabric_rows[] = {{"tcp", false}, {"verbs", true}, {"shm", true}};
 
 static enum uc_status
 open_units(
         struct uc_fabric_thread *thread, const struct uc_server_config *config, const char *address)
 {
     bool is_auto = strcmp(config->fabric, "auto") == 0;
-    enum uc_status status = UC_OK;
 
-    if (is_auto || strcmp(config->fabric, "tcp") == 0) {
-        status = add_unit(thread, config, address, "tcp");
-    }
-    if (status == UC_OK && (is_auto || strcmp(config->fabric, "verbs") == 0)) {
-        status = add_unit(thread, config, address, "verbs");
-        if (status != UC_OK && is_auto) {
-            uc_log_info("fabric verbs: not offered: %s", uc_last_error());
-            status = UC_OK;
+    for (size_t idx = 0; idx < sizeof(fabric_rows) / sizeof(fabric_rows[0]); idx++) {
+        const char *name = fabric_rows[idx].name;
+        enum uc_status status;
+
+        if (!is_auto && strcmp(config->fabric, name) != 0) {
+            continue;
+        }
+        status = add_unit(thread, config, address, name);
+        if (status != UC_OK && !(is_auto && fabric_rows[idx].is_optional)) {
+            return status;
+        }
+        if (status != UC_OK) {
+            uc_log_info("fabric %s: not offered: %s", name, uc_last_error());
         }
     }
-    return status;
+    return UC_OK;
 }
 
 static enum uc_status
@@ -466,10 +480,11 @@ uc_fabric_thread_describe(
     for (size_t idx = 0; idx < thread->unit_count; idx++) {
         /* In order of preference: what was opened last is the faster one. */
         const struct uc_fabric_unit *unit = &thread->units[thread->unit_count - 1 - idx];
+        const char *address = unit->address == NULL ? thread->address : unit->address;
 
         fabrics_out[idx] = (struct uc_attach_fabric){
                 .name = {.bytes = unit->ops->name, .length = strlen(unit->ops->name)},
-                .address = {.bytes = thread->address, .length = strlen(thread->address)},
+                .address = {.bytes = address, .length = strlen(address)},
                 .port = unit->port,
                 .keys = unit->keys,
         };

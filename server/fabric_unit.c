@@ -83,6 +83,9 @@ uc_fabric_unit_open(const struct uc_fabric_unit_config *config, const struct uc_
     }
 
     unit.port = unit.ops->listener_port(unit.listener);
+    if (unit.ops->listener_address != NULL) {
+        unit.address = unit.ops->listener_address(unit.listener);
+    }
     *unit_out = unit;
     return UC_OK;
 }
@@ -93,6 +96,7 @@ uc_fabric_unit_stop(struct uc_fabric_unit *unit)
     if (unit->listener != NULL) {
         unit->ops->listener_close(unit->listener);
         unit->listener = NULL;
+        unit->address = NULL;
     }
 }
 

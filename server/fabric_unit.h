@@ -27,6 +27,7 @@ struct uc_fabric_unit {
     uint8_t *keys;                     /* 16 bytes per region as in the attach reply, owned */
     size_t region_count;
     uint16_t port;
+    const char *address; /* that peers are told; NULL = where they reached us. The listener's */
 };
 
 /** Where a unit listens. Borrowed for the call. */
