@@ -5,10 +5,82 @@
  * G17, G18.
  */
 
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include <ucm/clock.h>
 
 #include "test/conformance/store/suite.h"
+
+/* What the tiers that count it still hold. */
+static int64_t
+held_of(const struct uc_dict *tier)
+{
+    static const char *const keys[] = {"reserved", "pinned", "draining"};
+    int64_t held = 0;
+
+    for (size_t idx = 0; idx < sizeof(keys) / sizeof(keys[0]); idx++) {
+        int64_t value = 0;
+
+        if (uc_dict_get_int(tier, keys[idx], &value) == UC_OK) {
+            held += value;
+        }
+    }
+    return held;
+}
+
+static int64_t
+held_in_all_tiers(void)
+{
+    struct uc_dict *description = NULL;
+    const struct uc_dict *branch;
+    size_t count = 0;
+    int64_t held;
+
+    ck_assert_int_eq(uc_dict_create(&description), UC_OK);
+    ck_assert_int_eq(uc_scheduler_describe(suite.scheduler, description), UC_OK);
+    branch = suite_branch_of(description);
+    held = held_of(branch);
+    (void)!uc_dict_get_list_count(branch, "tiers", &count);
+    for (size_t idx = 0; idx < count; idx++) {
+        const struct uc_dict *tier = NULL;
+
+        if (uc_dict_get_dict_at(branch, "tiers", idx, &tier) == UC_OK) {
+            held += held_of(tier);
+        }
+    }
+    uc_dict_destroy(description);
+    return held;
+}
+
+/* A tier that writes behind the caller's back holds what it writes until then. */
+static void
+expect_nothing_held(void)
+{
+    uint64_t until_ns = uc_clock_now_ns() + SUITE_WAIT_MS * 1000000ull;
+
+    while (held_in_all_tiers() != 0) {
+        ck_assert_uint_lt(uc_clock_now_ns(), until_ns);
+        (void)sched_yield();
+    }
+}
+
+/* The event of a job whose window was concluded under it: it comes, however it ended. */
+static void
+expect_any_event(uint64_t job_id)
+{
+    struct uc_io_result result = {0};
+    size_t count = 0;
+
+    ck_assert_int_eq(
+            uc_worker_wait(suite.worker, &job_id, 1, SUITE_WAIT_MS, &result, 1, &count), UC_OK);
+    ck_assert_uint_eq(count, 1);
+    uc_io_results_release(&result, 1);
+}
 
 static void
 submit_put(uint64_t job_id, const struct uc_token *token, size_t count)
@@ -202,20 +274,15 @@ END_TEST
 /* G17: completed before the event was consumed; whatever is visible then is whole. */
 START_TEST(early_completion_shows_no_torn_block)
 {
-    struct uc_io_result result = {0};
     struct uc_token *token;
     uint64_t job_id = 1;
-    size_t count = 0;
 
     suite_put(&suite.ids[8], 4);
     token = suite_prepare_put(suite.ids, 4);
     submit_put(job_id, token, 4);
     (void)uc_scheduler_complete_put(
             suite.scheduler, suite.request_id, true); /* Ok or InvalidParam */
-    ck_assert_int_eq(
-            uc_worker_wait(suite.worker, &job_id, 1, SUITE_WAIT_MS, &result, 1, &count), UC_OK);
-    ck_assert_uint_eq(count, 1); /* the event comes in every case */
-    uc_io_results_release(&result, 1);
+    expect_any_event(job_id);
     uc_token_destroy(token);
     for (size_t idx = 0; idx < 4; idx++) {
         if (suite_is_present(&suite.ids[idx])) {
@@ -232,19 +299,14 @@ END_TEST
 START_TEST(request_may_end_under_its_jobs)
 {
     struct uc_request_context context = suite_context(suite.request_id);
-    struct uc_io_result result = {0};
     struct uc_token *token;
     uint64_t job_id = 1;
-    size_t count = 0;
 
     suite_put(&suite.ids[8], 2);
     token = suite_prepare_put(suite.ids, 2);
     submit_put(job_id, token, 2);
     (void)uc_scheduler_on_request_finished(suite.scheduler, suite.request_id);
-    ck_assert_int_eq(
-            uc_worker_wait(suite.worker, &job_id, 1, SUITE_WAIT_MS, &result, 1, &count), UC_OK);
-    ck_assert_uint_eq(count, 1);
-    uc_io_results_release(&result, 1);
+    expect_any_event(job_id);
     uc_token_destroy(token);
     ck_assert_int_eq(uc_scheduler_on_new_request(suite.scheduler, &context), UC_OK);
     suite_get_and_compare(&suite.ids[8], 2);
@@ -252,6 +314,65 @@ START_TEST(request_may_end_under_its_jobs)
     suite_get_and_compare(suite.ids, 2);
 }
 END_TEST
+
+/* G17: a request ends, or its windows are concluded, under jobs of all classes. */
+START_TEST(all_windows_may_end_under_their_jobs)
+{
+    struct uc_request_context context = suite_context(suite.request_id);
+    struct uc_token *get_token;
+    struct uc_token *put_token;
+    struct uc_token *plan = NULL;
+
+    suite_put(suite.ids, 4);
+    get_token = suite_prepare_get(suite.ids, 4);
+    put_token = suite_prepare_put(&suite.ids[4], 4);
+    ck_assert_int_eq(
+            uc_scheduler_prepare_prefetch(suite.scheduler, suite.request_id, &plan), UC_OK);
+    submit_put(1, put_token, 4);
+    ck_assert_int_eq(uc_worker_submit_prefetch(suite.worker, 2, plan), UC_OK);
+    ck_assert_int_eq(uc_worker_submit_get(suite.worker, 3, &suite_payloads(SUITE_KEYS_MAX)[8], 4,
+                             get_token, NULL),
+            UC_OK);
+    if (_i == 0) {
+        (void)uc_scheduler_on_request_finished(suite.scheduler, suite.request_id);
+        ck_assert_int_eq(uc_scheduler_on_new_request(suite.scheduler, &context), UC_OK);
+    } else { /* Ok, or refused: either way the windows are closed, and once only */
+        (void)uc_scheduler_complete_prefetch(suite.scheduler, suite.request_id, true);
+        (void)uc_scheduler_complete_get(suite.scheduler, suite.request_id);
+        (void)uc_scheduler_complete_put(suite.scheduler, suite.request_id, false);
+        ck_assert_int_eq(uc_scheduler_complete_prefetch(suite.scheduler, suite.request_id, true),
+                UC_ERR_INVALID_PARAM);
+        ck_assert_int_eq(
+                uc_scheduler_complete_get(suite.scheduler, suite.request_id), UC_ERR_INVALID_PARAM);
+        ck_assert_int_eq(uc_scheduler_complete_put(suite.scheduler, suite.request_id, false),
+                UC_ERR_INVALID_PARAM);
+    }
+    for (uint64_t job_id = 1; job_id <= 3; job_id++) {
+        expect_any_event(job_id);
+    }
+    expect_nothing_held();
+    uc_token_destroy(get_token);
+    uc_token_destroy(put_token);
+    uc_token_destroy(plan);
+    suite_get_and_compare(suite.ids, 4); /* what was there is there */
+    suite_put(&suite.ids[4], 4);
+    suite_get_and_compare(suite.ids, 8);
+    expect_nothing_held();
+}
+END_TEST
+
+#ifndef NDEBUG
+/* the buffers of a job in flight may still be written. */
+START_TEST(destroying_with_jobs_in_flight_asserts)
+{
+    struct uc_token *token = suite_prepare_put(suite.ids, 4);
+
+    submit_put(1, token, 4);
+    uc_assembler_destroy(suite.assembler);
+    _exit(EXIT_FAILURE);
+}
+END_TEST
+#endif
 
 /* payloads that contradict themselves never reach the store. */
 START_TEST(contradictory_payloads_are_refused)
@@ -346,6 +467,12 @@ suite_engine_cases(void)
 {
     TCase *tcase = tcase_create("engine");
 
+#ifndef NDEBUG
+    /* The signal ends the process of the case; those that follow clean up after it. */
+    if (getenv("CK_FORK") == NULL) {
+        tcase_add_test_raise_signal(tcase, destroying_with_jobs_in_flight_asserts, SIGABRT);
+    }
+#endif
     tcase_add_test(tcase, every_job_id_is_legal);
     tcase_add_test(tcase, request_ids_have_a_longest_length);
     tcase_add_test(tcase, many_requests_are_registered_at_once);
@@ -356,6 +483,7 @@ suite_engine_cases(void)
     tcase_add_test(tcase, double_completion_drops_nobody_elses_hold);
     tcase_add_test(tcase, early_completion_shows_no_torn_block);
     tcase_add_test(tcase, request_may_end_under_its_jobs);
+    tcase_add_loop_test(tcase, all_windows_may_end_under_their_jobs, 0, 2);
     tcase_add_loop_test(tcase, contradictory_payloads_are_refused, 0, 5);
     tcase_add_test(tcase, lookup_and_prefetch_come_to_an_end);
     tcase_add_test(tcase, both_interfaces_describe_the_same);
