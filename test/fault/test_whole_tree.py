@@ -25,6 +25,7 @@ REMOTE, OVER_REMOTE, OVER_POSIX = 5 * HOUR_MS, 2 * HOUR_MS, 0
 # How work ends whose server is away.
 AWAY = ("NotFound", "Timeout", "Unhealthy", "Retry")
 UNREGISTERED = (0, "unregistered")
+LEASE = "3s" if PATIENCE == 1 else "8s"  # long enough for the pings of busy machines
 NAMES = itertools.count()
 
 
@@ -186,7 +187,7 @@ class WholeTree(harness.Case):
         self.nothing_is_held()
 
     def lost_before_prefetch(self, take_away, bring_back):
-        self.start(lease="3s")
+        self.start(lease=LEASE)
         self.assertTrue(self.put(REMOTE, 0))
         request = self.request(OVER_REMOTE)
         plan = self.prepare(request)
@@ -213,7 +214,7 @@ class WholeTree(harness.Case):
 
     def lost_in_prefetch(self, number, take_away, bring_back):
         """At several moments; what was committed of the round is whole, and a verdict of false commits nothing."""
-        self.start(block=1 << 20, lease="3s")
+        self.start(block=1 << 20, lease=LEASE)
         source = random.Random(number)
         for moment in range(MOMENTS):
             first = 2 * moment * COUNT
