@@ -11,6 +11,11 @@
 static const char where[] = "posix store"; /* in texts */
 
 static const char *const fsync_choices[] = {"none", "data", "full", NULL};
+enum {
+    THREADS_BUFFERED = 4,
+    THREADS_DIRECT = 16,
+};
+
 static const char *const io_choices[] = {"auto", "uring", "threads", NULL};
 
 static const struct uc_field fields[] = {
@@ -60,17 +65,16 @@ static const struct uc_field fields[] = {
                 .type = UC_FIELD_STRING,
                 .default_text = "auto",
                 .offset = offsetof(struct uc_posix_config, io_text),
-                .help = "engine: auto takes uring for direct_io where it is permitted, else threads",
+                .help = "engine: auto takes threads",
                 .choices = io_choices,
         },
         {
                 .key = "threads",
                 .type = UC_FIELD_COUNT,
-                .default_text = "4",
-                .min = 1,
+                .default_text = "0",
                 .max = 256,
                 .offset = offsetof(struct uc_posix_config, threads),
-                .help = "blocks in transfer at a time, engine threads",
+                .help = "blocks in transfer at a time, engine threads; 0 = 4, with direct_io 16",
         },
         {
                 .key = "io_depth",
@@ -196,6 +200,10 @@ derive(struct uc_posix_config *config)
         config->fsync = UC_POSIX_FSYNC_DATA;
     } else if (strcmp(config->fsync_text, "full") == 0) {
         config->fsync = UC_POSIX_FSYNC_FULL;
+    }
+    if (config->threads == 0) {
+        /* With O_DIRECT a thread waits for the medium most of the time. */
+        config->threads = config->direct_io ? THREADS_DIRECT : THREADS_BUFFERED;
     }
     config->engine = UC_POSIX_ENGINE_AUTO;
     if (strcmp(config->io_text, "uring") == 0) {

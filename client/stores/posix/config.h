@@ -24,7 +24,7 @@ enum uc_posix_fsync {
 };
 
 enum uc_posix_engine_choice {
-    UC_POSIX_ENGINE_AUTO, /* io_uring for O_DIRECT where it is permitted, else threads */
+    UC_POSIX_ENGINE_AUTO, /* threads */
     UC_POSIX_ENGINE_URING,
     UC_POSIX_ENGINE_THREADS,
 };

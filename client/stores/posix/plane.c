@@ -20,28 +20,17 @@ enum {
 };
 
 /*
- * auto: io_uring for O_DIRECT, unless the kernel or a container does not permit it. Through the page cache most calls
- * are copies, which threads share, while the ring would make the progress thread do them all.
+ * auto: threads. What a block costs the processor (a copy or the pinning of its pages, its checksum, the calls that open
+ * and rename) they share, while the ring leaves most of it to the progress thread, one block after the other.
  */
 static enum uc_status
 create_engine(struct uc_posix_plane *plane)
 {
     const struct uc_posix_config *config = plane->env->config;
-    enum uc_status status;
 
-    if (config->engine == UC_POSIX_ENGINE_URING ||
-            (config->engine == UC_POSIX_ENGINE_AUTO && config->direct_io)) {
-        status = uc_posix_ring_ops.create(config, plane->wake_fd, &plane->engine);
-        plane->engine_ops = &uc_posix_ring_ops;
-        if (status == UC_OK || config->engine == UC_POSIX_ENGINE_URING) {
-            return status;
-        }
-        uc_log_debug(
-                "%s; using %llu threads", uc_last_error(), (unsigned long long)config->threads);
-    }
-
-    plane->engine_ops = &uc_posix_pool_ops;
-    return uc_posix_pool_ops.create(config, plane->wake_fd, &plane->engine);
+    plane->engine_ops =
+            config->engine == UC_POSIX_ENGINE_URING ? &uc_posix_ring_ops : &uc_posix_pool_ops;
+    return plane->engine_ops->create(config, plane->wake_fd, &plane->engine);
 }
 
 static void
