@@ -37,7 +37,7 @@ struct uc_fabric_endpoint;
 
 enum {
     UC_FABRIC_NONCE_BYTES = 16,
-    UC_FABRIC_ABI_VERSION = 2,
+    UC_FABRIC_ABI_VERSION = 3,
 };
 
 /** Where to open a transport. A plain value that borrows its texts. */
@@ -121,6 +121,11 @@ struct uc_fabric_piece {
  */
 struct uc_fabric_op {
     enum uc_fabric_opcode opcode;
+    /**
+     * READ, WRITE: the target executes it behind the operation before it in its list (over the same
+     * connection): for a READ whose bytes must not be older than those of the one before.
+     */
+    bool follows;
     uint32_t region_idx;   /* index in the array given to connect */
     uint64_t offset_bytes; /* from the start of the region; length = sum of the pieces, > 0 */
     uint64_t generation;   /* of the slot; checked where the target sees it; 0 = do not check */
@@ -242,8 +247,8 @@ struct uc_fabric_ops {
     void (*disconnect)(struct uc_fabric_endpoint *endpoint);
 
     /**
-     * Post a list linked by `next`, in order. READ and WRITE are not ordered among each other but for
-     * FLUSH, and READs complete in the order posted. Never blocks; the provider queues what the wire
+     * Post a list linked by `next`. READs complete in the order posted, but operations are executed in
+     * any order: what must see a WRITE is posted when its FLUSH has completed, and see op->follows. Never blocks; the provider queues what the wire
      * cannot take yet. All or nothing: on an error no on_done runs.
      *
      * @retval UC_ERR_UNHEALTHY      endpoint broken or fenced

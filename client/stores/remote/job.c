@@ -157,12 +157,14 @@ add_op(struct uc_job *job, size_t block_idx, enum uc_fabric_opcode opcode, uint6
         void (*on_done)(struct uc_fabric_op *op, enum uc_status status))
 {
     const struct uc_entry *entry = &job->blocks[block_idx].entry;
+    bool follows = job->op_count > 0 && job->ops[job->op_count - 1].block_idx == block_idx;
     struct uc_job_op *job_op = &job->ops[job->op_count++];
 
     *job_op = (struct uc_job_op){
             .op =
                     {
                             .opcode = opcode,
+                            .follows = follows, /* a footer must not be older than its bytes */
                             .region_idx = entry->region_idx,
                             .offset_bytes = entry->offset_bytes + slot_offset,
                             .generation = entry->generation,
