@@ -14,7 +14,7 @@ uc_verbs_chain_reset(struct uc_verbs_chain *chain)
 /* Appends a work request without pieces. */
 static struct ibv_send_wr *
 chain_next(struct uc_verbs_chain *chain, const struct uc_fabric_region_key *remote,
-        const struct uc_fabric_op *op)
+        const struct uc_fabric_op *op, uint64_t sent_bytes)
 {
     struct ibv_send_wr *request = &chain->requests[chain->count];
 
@@ -23,8 +23,7 @@ chain_next(struct uc_verbs_chain *chain, const struct uc_fabric_region_key *remo
             .opcode = op->opcode == UC_FABRIC_WRITE ? IBV_WR_RDMA_WRITE : IBV_WR_RDMA_READ,
             .wr.rdma =
                     {
-                            .remote_addr = remote->address + op->offset_bytes +
-                                           op->provider_data[UC_VERBS_OP_SENT_BYTES],
+                            .remote_addr = remote->address + op->offset_bytes + sent_bytes,
                             .rkey = (uint32_t)remote->key,
                     },
     };
@@ -91,7 +90,7 @@ uc_verbs_chain_add(struct uc_verbs_chain *chain, size_t request_max,
          * overtake the writes it made before: when these 8 bytes are here, every earlier WRITE is
          * visible there. IBV_SEND_FENCE would add nothing; it orders a request after earlier READs.
          */
-        request_add_sge(chain, chain_next(chain, remote, op), scratch->address,
+        request_add_sge(chain, chain_next(chain, remote, op, 0), scratch->address,
                 UC_VERBS_FLUSH_BYTES, scratch->local_key);
         return true;
     }
@@ -100,7 +99,9 @@ uc_verbs_chain_add(struct uc_verbs_chain *chain, size_t request_max,
         if (chain->count >= request_max) {
             return false;
         }
-        request_fill(chain, chain_next(chain, remote, op), limits, op);
+        request_fill(chain,
+                chain_next(chain, remote, op, op->provider_data[UC_VERBS_OP_SENT_BYTES]), limits,
+                op);
     }
     return true;
 }

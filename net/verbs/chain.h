@@ -45,12 +45,15 @@ struct uc_verbs_scratch {
     uint32_t local_key;
 };
 
-/* Meaning of uc_fabric_op.provider_data in this fabric. */
+/*
+ * Meaning of uc_fabric_op.provider_data in this fabric. A FLUSH has a number per queue pair instead: of
+ * its work request there, 0 where it has none.
+ */
 enum {
     UC_VERBS_OP_SENT_BYTES,
     UC_VERBS_OP_PIECE,        /* next piece … */
     UC_VERBS_OP_PIECE_OFFSET, /* … and how much of it is in a work request already */
-    UC_VERBS_OP_LAST_SEQ,     /* set by post: its last work request */
+    UC_VERBS_OP_LAST_ID,      /* set by post: wr_id of its last work request */
 };
 
 /** Start over with an empty chain. */

@@ -44,8 +44,8 @@ dispatch(struct uc_fabric *fabric, const struct uc_verbs_cm_event *event)
     if (event->type == RDMA_CM_EVENT_CONNECT_REQUEST) {
         /* The new id still has the context of the one that listens. */
         uc_verbs_admit((struct uc_fabric_listener *)(void *)owner, event);
-    } else if (owner->kind == UC_VERBS_OWNER_ENDPOINT) {
-        uc_verbs_endpoint_handle((struct uc_fabric_endpoint *)(void *)owner, event);
+    } else if (owner->kind == UC_VERBS_OWNER_QUEUE_PAIR) {
+        uc_verbs_queue_pair_handle((struct uc_verbs_queue_pair *)(void *)owner, event);
     } else if (event->type == RDMA_CM_EVENT_DEVICE_REMOVAL) {
         uc_log_error("verbs %s: the device of a listener was removed", fabric->device_name);
     }
@@ -65,29 +65,31 @@ uc_verbs_cm_poll(struct uc_fabric *fabric, size_t budget)
 }
 
 void
-uc_verbs_endpoint_handle(struct uc_fabric_endpoint *endpoint, const struct uc_verbs_cm_event *event)
+uc_verbs_queue_pair_handle(struct uc_verbs_queue_pair *pair, const struct uc_verbs_cm_event *event)
 {
+    struct uc_fabric_endpoint *endpoint = pair->endpoint;
+
     if (endpoint->state == UC_VERBS_FAILED || endpoint->state == UC_VERBS_CLOSED) {
         return;
     }
 
     switch (event->type) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
-        uc_verbs_connect_address_resolved(endpoint);
+        uc_verbs_connect_address_resolved(pair);
         break;
     case RDMA_CM_EVENT_ROUTE_RESOLVED:
-        uc_verbs_connect_route_resolved(endpoint);
+        uc_verbs_connect_route_resolved(pair);
         break;
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
-        uc_verbs_connect_answered(endpoint, event);
+        uc_verbs_connect_answered(pair, event);
         break;
     case RDMA_CM_EVENT_ESTABLISHED:
         if (endpoint->state == UC_VERBS_ACCEPTING) {
-            uc_verbs_endpoint_set_state(endpoint, UC_VERBS_READY);
+            uc_verbs_admission_confirmed(pair);
         }
         break;
     case RDMA_CM_EVENT_REJECTED:
-        uc_verbs_connect_rejected(endpoint, event);
+        uc_verbs_connect_rejected(pair, event);
         break;
     case RDMA_CM_EVENT_ADDR_ERROR:
     case RDMA_CM_EVENT_ROUTE_ERROR:
@@ -122,18 +124,19 @@ handle_async(struct uc_fabric *fabric, const struct ibv_async_event *event)
 {
     const char *what = ibv_event_type_str(event->event_type);
     struct uc_fabric_endpoint *endpoint;
+    struct uc_verbs_queue_pair *pair;
 
     switch (event->event_type) {
     case IBV_EVENT_COMM_EST:
         /* The first data overtook the last message of the handshake. */
-        endpoint = event->element.qp->qp_context;
-        (void)rdma_notify(endpoint->id, IBV_EVENT_COMM_EST);
+        pair = event->element.qp->qp_context;
+        (void)rdma_notify(pair->id, IBV_EVENT_COMM_EST);
         break;
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_QP_REQ_ERR:
     case IBV_EVENT_QP_ACCESS_ERR:
-        endpoint = event->element.qp->qp_context;
-        uc_verbs_endpoint_fail(endpoint, UC_ERR_UNHEALTHY, "device event: %s", what);
+        pair = event->element.qp->qp_context;
+        uc_verbs_endpoint_fail(pair->endpoint, UC_ERR_UNHEALTHY, "device event: %s", what);
         break;
     case IBV_EVENT_CQ_ERR:
         endpoint = event->element.cq->cq_context; /* NULL for the targets' */

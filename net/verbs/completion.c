@@ -12,32 +12,37 @@ enum {
 };
 
 /*
- * One completion. Work requests of a queue pair complete in order, so a successful one confirms all
- * before it; after the first error nothing is confirmed any more.
+ * One completion. Work requests of a queue pair complete in order, so a successful one confirms all of it
+ * before it; after the first error nothing of it is confirmed any more.
  */
 static void
 take_one(struct uc_fabric_endpoint *endpoint, const struct ibv_wc *completion)
 {
-    uint64_t seq = completion->wr_id;
+    uint64_t seq = completion->wr_id / UC_VERBS_PAIRS_MAX;
+    struct uc_verbs_queue_pair *pair = &endpoint->pairs[completion->wr_id % UC_VERBS_PAIRS_MAX];
 
-    if (seq <= endpoint->seen_seq || seq > endpoint->posted_seq) {
+    if (seq <= pair->seen_seq || seq > pair->posted_seq) {
         uc_log_error("verbs %s: completion %" PRIu64 " is not between %" PRIu64 " and %" PRIu64,
-                endpoint->fabric->device_name, seq, endpoint->seen_seq, endpoint->posted_seq);
+                endpoint->fabric->device_name, seq, pair->seen_seq, pair->posted_seq);
         uc_verbs_endpoint_fail(endpoint, UC_ERR_UNHEALTHY, "the device reports foreign work");
         return;
     }
 
-    endpoint->seen_seq = seq;
-    if (endpoint->culprit_seq != 0) {
+    pair->seen_seq = seq;
+    if (pair->is_broken) {
         return;
     }
     if (completion->status == IBV_WC_SUCCESS) {
-        endpoint->done_seq = seq;
+        pair->done_seq = seq;
+        pair->confirmed_bytes = pair->marks[seq % UC_VERBS_SEND_DEPTH];
         return;
     }
 
-    endpoint->culprit_seq = seq;
-    endpoint->culprit_status = completion->status;
+    pair->is_broken = true;
+    if (endpoint->culprit_id == 0 && completion->status != IBV_WC_WR_FLUSH_ERR) {
+        endpoint->culprit_id = completion->wr_id;
+        endpoint->culprit_status = completion->status;
+    }
     uc_verbs_endpoint_fail(endpoint, UC_ERR_UNHEALTHY, "work request: %s (vendor error 0x%x)",
             ibv_wc_status_str(completion->status), completion->vendor_err);
 }
@@ -70,17 +75,40 @@ take_batch(struct uc_fabric_endpoint *endpoint)
 }
 
 static bool
+is_confirmed(const struct uc_fabric_endpoint *endpoint, const struct uc_fabric_op *op)
+{
+    uint64_t last_id = op->provider_data[UC_VERBS_OP_LAST_ID];
+
+    if (op->opcode != UC_FABRIC_FLUSH) {
+        return last_id / UC_VERBS_PAIRS_MAX <=
+               endpoint->pairs[last_id % UC_VERBS_PAIRS_MAX].done_seq;
+    }
+
+    for (size_t idx = 0; idx < UC_VERBS_PAIRS_MAX; idx++) {
+        if (op->provider_data[idx] > endpoint->pairs[idx].done_seq) {
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool
 has_confirmed(const struct uc_fabric_endpoint *endpoint)
 {
     const struct uc_fabric_op *op = endpoint->flying.head;
 
-    return op != NULL && op->provider_data[UC_VERBS_OP_LAST_SEQ] <= endpoint->done_seq;
+    return op != NULL && is_confirmed(endpoint, op);
 }
 
 static bool
 has_outstanding(const struct uc_fabric_endpoint *endpoint)
 {
-    return endpoint->seen_seq != endpoint->posted_seq;
+    for (uint32_t idx = 0; idx < endpoint->pair_count; idx++) {
+        if (endpoint->pairs[idx].seen_seq != endpoint->pairs[idx].posted_seq) {
+            return true;
+        }
+    }
+    return false;
 }
 
 static size_t
@@ -178,9 +206,8 @@ uc_verbs_endpoint_drain(struct uc_fabric_endpoint *endpoint)
             continue;
         }
         if (uc_verbs_now_ms() >= deadline_ms) {
-            uc_log_warn("verbs %s: %" PRIu64 " work requests were not flushed within %d ms",
-                    endpoint->fabric->device_name, endpoint->posted_seq - endpoint->seen_seq,
-                    UC_VERBS_DRAIN_TIMEOUT_MS);
+            uc_log_warn("verbs %s: work requests were not flushed within %d ms",
+                    endpoint->fabric->device_name, UC_VERBS_DRAIN_TIMEOUT_MS);
             break;
         }
         (void)sched_yield();
@@ -207,19 +234,20 @@ culprit_status(const struct uc_fabric_endpoint *endpoint, const struct uc_fabric
     }
 }
 
-static enum uc_status
-flushed_status(struct uc_fabric_endpoint *endpoint, const struct uc_fabric_op *op)
+/* Whether the work request that failed first is one of this operation's. */
+static bool
+is_culprit(const struct uc_fabric_endpoint *endpoint, const struct uc_fabric_op *op)
 {
-    uint64_t last_seq = op->provider_data[UC_VERBS_OP_LAST_SEQ];
+    uint64_t idx = endpoint->culprit_id % UC_VERBS_PAIRS_MAX;
+    uint64_t last_id = op->provider_data[UC_VERBS_OP_LAST_ID];
 
-    if (last_seq <= endpoint->done_seq) {
-        return UC_OK;
+    if (endpoint->culprit_id == 0) {
+        return false;
     }
-    if (endpoint->culprit_seq != 0 && last_seq >= endpoint->culprit_seq) {
-        endpoint->culprit_seq = 0;
-        return culprit_status(endpoint, op);
+    if (op->opcode == UC_FABRIC_FLUSH) {
+        return op->provider_data[idx] >= endpoint->culprit_id / UC_VERBS_PAIRS_MAX;
     }
-    return UC_ERR_UNHEALTHY;
+    return last_id % UC_VERBS_PAIRS_MAX == idx && last_id >= endpoint->culprit_id;
 }
 
 size_t
@@ -227,10 +255,32 @@ uc_verbs_endpoint_flush(struct uc_fabric_endpoint *endpoint)
 {
     struct uc_fabric_op *op;
     size_t handled = 0;
+    bool is_lost = false;
 
-    while ((op = uc_verbs_op_pop(&endpoint->flying)) != NULL ||
-            (op = uc_verbs_op_pop(&endpoint->waiting)) != NULL) {
-        op->on_done(op, flushed_status(endpoint, op));
+    /* What follows a failure has failed, also where its queue pair was faster. */
+    while ((op = uc_verbs_op_pop(&endpoint->flying)) != NULL) {
+        enum uc_status status = UC_OK;
+
+        is_lost = is_lost || !is_confirmed(endpoint, op);
+        if (is_lost) {
+            status = UC_ERR_UNHEALTHY;
+        }
+        if (is_lost && is_culprit(endpoint, op)) {
+            endpoint->culprit_id = 0;
+            status = culprit_status(endpoint, op);
+        }
+        op->on_done(op, status);
+        handled++;
+    }
+    /* Of these only the first can be under way in part, and be what failed. */
+    while ((op = uc_verbs_op_pop(&endpoint->waiting)) != NULL) {
+        enum uc_status status = UC_ERR_UNHEALTHY;
+
+        if (endpoint->culprit_id != 0) {
+            endpoint->culprit_id = 0;
+            status = culprit_status(endpoint, op);
+        }
+        op->on_done(op, status);
         handled++;
     }
     return handled;

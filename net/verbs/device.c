@@ -210,6 +210,7 @@ try_open(struct ibv_device *candidate, uint8_t port, struct uc_fabric *fabric)
     }
 
     fabric->device = device;
+    fabric->mtu = port_attr.active_mtu;
     fabric->max_message_bytes =
             port_attr.max_msg_sz == 0 || port_attr.max_msg_sz > message_bytes_max
                     ? message_bytes_max

@@ -17,8 +17,12 @@ uc_verbs_endpoint_create(struct uc_fabric_domain *domain)
         return NULL;
     }
 
-    endpoint->owner.kind = UC_VERBS_OWNER_ENDPOINT;
     uc_list_init(&endpoint->node);
+    for (size_t idx = 0; idx < UC_VERBS_PAIRS_MAX; idx++) {
+        endpoint->pairs[idx].owner.kind = UC_VERBS_OWNER_QUEUE_PAIR;
+        endpoint->pairs[idx].endpoint = endpoint;
+    }
+    endpoint->pair_count = 1;
     endpoint->fabric = domain->fabric;
     endpoint->domain = domain;
     endpoint->state = UC_VERBS_CONNECTING;
@@ -30,11 +34,14 @@ uc_verbs_endpoint_create(struct uc_fabric_domain *domain)
 static void
 endpoint_free(struct uc_fabric_endpoint *endpoint)
 {
-    if (endpoint->id != NULL) {
-        (void)rdma_destroy_id(endpoint->id);
+    for (uint32_t idx = 0; idx < endpoint->pair_count; idx++) {
+        if (endpoint->pairs[idx].id != NULL) {
+            (void)rdma_destroy_id(endpoint->pairs[idx].id);
+        }
     }
     endpoint->fabric->endpoint_count--;
     free(endpoint->regions);
+    free(endpoint->marks);
     free(endpoint);
 }
 
@@ -43,7 +50,7 @@ static void
 endpoint_close(struct uc_fabric_endpoint *endpoint)
 {
     uc_verbs_endpoint_set_state(endpoint, UC_VERBS_CLOSED);
-    uc_verbs_queue_pair_destroy(endpoint);
+    uc_verbs_queue_pairs_destroy(endpoint);
     endpoint->domain->endpoint_count--;
 }
 
@@ -136,6 +143,19 @@ uc_verbs_endpoint_conclude(struct uc_fabric_endpoint *endpoint)
     return handled + 1;
 }
 
+/* Tells the peer, queue pair by queue pair; fails where it left already. */
+static void
+say_goodbye(struct uc_fabric_endpoint *endpoint)
+{
+    for (uint32_t idx = 0; idx < endpoint->pair_count; idx++) {
+        const struct uc_verbs_queue_pair *pair = &endpoint->pairs[idx];
+
+        if (pair->id != NULL && (endpoint->is_target || pair->is_connected)) {
+            (void)rdma_disconnect(pair->id);
+        }
+    }
+}
+
 void
 uc_verbs_endpoint_fence(struct uc_fabric_endpoint *endpoint)
 {
@@ -143,12 +163,8 @@ uc_verbs_endpoint_fence(struct uc_fabric_endpoint *endpoint)
 
     uc_verbs_fabric_enter(fabric);
     if (endpoint->state != UC_VERBS_CLOSED) {
-        bool connected = endpoint->state != UC_VERBS_CONNECTING && endpoint->id != NULL;
-
         endpoint_close(endpoint);
-        if (connected) {
-            (void)rdma_disconnect(endpoint->id); /* tells the peer; fails if it left already */
-        }
+        say_goodbye(endpoint);
     }
     (void)uc_verbs_endpoint_flush(endpoint);
     uc_verbs_fabric_leave(fabric);

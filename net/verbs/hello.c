@@ -9,21 +9,28 @@
 #define KNOWN_STATUS_CASE_(name, number, text) case UC_##name:
 
 void
-uc_verbs_hello_encode(
-        const uint8_t nonce[UC_FABRIC_NONCE_BYTES], uint8_t bytes_out[UC_VERBS_HELLO_BYTES])
+uc_verbs_hello_encode(const struct uc_verbs_hello *hello, uint8_t bytes_out[UC_VERBS_HELLO_BYTES])
 {
     uc_put_le32(bytes_out, UC_VERBS_HELLO_MAGIC);
     uc_put_le32(bytes_out + 4, UC_VERBS_HELLO_VERSION);
-    memcpy(bytes_out + 8, nonce, UC_FABRIC_NONCE_BYTES);
+    memcpy(bytes_out + 8, hello->nonce, UC_FABRIC_NONCE_BYTES);
+    uc_put_le32(bytes_out + UC_VERBS_HELLO_NONCE_END,
+            hello->idx | (uint32_t)hello->count << 8 | (uint32_t)hello->mtu_bytes << 16);
 }
 
 enum uc_status
-uc_verbs_hello_decode(const uint8_t *bytes, size_t length, uint8_t nonce_out[UC_FABRIC_NONCE_BYTES])
+uc_verbs_hello_decode(const uint8_t *bytes, size_t length, struct uc_verbs_hello *hello_out)
 {
     struct uc_reader reader = uc_reader_init(bytes, length);
     uint32_t magic = uc_reader_le32(&reader);
     uint32_t version = uc_reader_le32(&reader);
     const uint8_t *nonce = uc_reader_take(&reader, UC_FABRIC_NONCE_BYTES);
+    uint32_t wishes = uc_reader_le32(&reader); /* 0 if it is not there */
+    struct uc_verbs_hello hello = {
+            .idx = (uint8_t)wishes,
+            .count = (uint8_t)(wishes >> 8),
+            .mtu_bytes = (uint16_t)(wishes >> 16),
+    };
 
     if (magic != UC_VERBS_HELLO_MAGIC) {
         return UC_ERR_INVALID_PARAM;
@@ -31,12 +38,48 @@ uc_verbs_hello_decode(const uint8_t *bytes, size_t length, uint8_t nonce_out[UC_
     if (version != UC_VERBS_HELLO_VERSION) {
         return UC_ERR_UNSUPPORTED;
     }
-    if (nonce == NULL) {
+    if (hello.count == 0) {
+        hello.count = 1;
+    } else if (hello.count > UC_VERBS_PAIRS_MAX) {
+        hello.count = UC_VERBS_PAIRS_MAX;
+    }
+    if (nonce == NULL || hello.idx >= hello.count) {
         return UC_ERR_INVALID_PARAM;
     }
 
-    memcpy(nonce_out, nonce, UC_FABRIC_NONCE_BYTES);
+    memcpy(hello.nonce, nonce, UC_FABRIC_NONCE_BYTES);
+    *hello_out = hello;
     return UC_OK;
+}
+
+void
+uc_verbs_answer_encode(
+        const struct uc_verbs_answer *answer, uint8_t bytes_out[UC_VERBS_ANSWER_BYTES])
+{
+    uc_put_le32(bytes_out, UC_VERBS_HELLO_MAGIC);
+    uc_put_le32(bytes_out + 4, UC_VERBS_HELLO_VERSION);
+    uc_put_le32(bytes_out + 8, answer->count | (uint32_t)answer->mtu_bytes << 16);
+}
+
+struct uc_verbs_answer
+uc_verbs_answer_decode(const uint8_t *bytes, size_t length)
+{
+    struct uc_reader reader = uc_reader_init(bytes, length);
+    uint32_t magic = uc_reader_le32(&reader);
+    uint32_t version = uc_reader_le32(&reader);
+    uint32_t grants = uc_reader_le32(&reader);
+    struct uc_verbs_answer answer = {.count = 1};
+
+    if (reader.failed || magic != UC_VERBS_HELLO_MAGIC || version != UC_VERBS_HELLO_VERSION) {
+        return answer;
+    }
+
+    answer.mtu_bytes = (uint16_t)(grants >> 16);
+    if ((uint16_t)grants > 1) {
+        answer.count =
+                (uint16_t)grants > UC_VERBS_PAIRS_MAX ? UC_VERBS_PAIRS_MAX : (uint16_t)grants;
+    }
+    return answer;
 }
 
 void

@@ -100,6 +100,14 @@ fabric_open(const struct uc_fabric_config *config, struct uc_fabric **fabric_out
     uc_list_init(&fabric->failed);
     uc_list_init(&fabric->released);
 
+    fabric->pair_count = config->connections == 0 ? UC_VERBS_PAIRS_DEFAULT : config->connections;
+    fabric->pair_limit = config->connections == 0 ? UC_VERBS_PAIRS_MAX : config->connections;
+    if (config->connections > UC_VERBS_PAIRS_MAX) {
+        status = uc_error(UC_ERR_INVALID_PARAM,
+                "verbs: %u queue pairs per endpoint, 1 to %d are possible", config->connections,
+                UC_VERBS_PAIRS_MAX);
+        goto err_free;
+    }
     status = uc_verbs_device_open(config, fabric);
     if (status != UC_OK) {
         goto err_free;

@@ -3,16 +3,17 @@
 /**
  * @file verbs.h
  * The objects of the verbs fabric and what its files offer each other. Reliable connections over
- * rdma_cm; one queue pair per endpoint. Everything belongs to the polling thread of the fabric, but
- * for regions (see net/fabric.h).
+ * rdma_cm; an endpoint is a group of 1 to 4 queue pairs that live and die together. Everything belongs
+ * to the polling thread of the fabric, but for regions (see net/fabric.h).
  *
  * Queue pairs are made and moved by us and not by librdmacm (rdma_cm_id.qp stays NULL): librdmacm
  * always grants the peer remote write, and it would keep them on a device context which all fabrics
  * of the process share, asynchronous events included.
  *
- * Memory per endpoint: below 1 KiB here plus 24 bytes per region; in the driver about 100 KiB for an
- * initiator (256 work requests of 16 pieces and as many completions) and about 4 KiB for a target,
- * which never posts. Per fabric 12 KiB for the chain being built.
+ * Memory per endpoint: about 1 KiB here plus 24 bytes per region and 2 KiB per queue pair of an
+ * initiator; in the driver about 100 KiB per queue pair of an initiator (256 work requests of 16 pieces
+ * and as many completions) and about 4 KiB per one of a target, which never posts. Per fabric 48 KiB for
+ * the chains being built.
  */
 
 #ifndef UC_VERBS_VERBS_H
@@ -34,7 +35,8 @@
 #include "net/verbs/hello.h"
 
 enum {
-    UC_VERBS_SEND_DEPTH = 256,    /* work requests of one endpoint in flight */
+    UC_VERBS_PAIRS_DEFAULT = 1,
+    UC_VERBS_SEND_DEPTH = 256,    /* work requests of one queue pair in flight */
     UC_VERBS_READ_DEPTH = 16,     /* READs in flight on the wire, each direction */
     UC_VERBS_RETRY_COUNT = 6,     /* 7 would mean for ever on SoftRoCE */
     UC_VERBS_RNR_RETRY_COUNT = 1, /* nobody sends, so nobody waits for a receiver */
@@ -53,7 +55,7 @@ enum {
 struct uc_verbs_cm_owner {
     enum {
         UC_VERBS_OWNER_LISTENER,
-        UC_VERBS_OWNER_ENDPOINT,
+        UC_VERBS_OWNER_QUEUE_PAIR,
     } kind;
 };
 
@@ -76,6 +78,10 @@ struct uc_fabric {
     struct ibv_context *device; /* our own, see the file comment */
     struct ibv_device_attr attr;
     uint32_t max_message_bytes;
+    enum ibv_mtu mtu;    /* of the port at opening */
+    uint32_t pair_count; /* queue pairs that an initiator asks for … */
+    uint32_t pair_limit; /* … and that a target grants at most */
+    bool warned_of_roce_v1;
     struct rdma_event_channel *cm_channel;
     struct ibv_comp_channel *completion_channel;
     struct ibv_cq *idle_cq; /* for targets, which never post */
@@ -99,7 +105,7 @@ struct uc_fabric {
     int stash_count;
     struct ibv_wc stash[UC_VERBS_POLL_BATCH];
 
-    struct uc_verbs_chain chain;
+    struct uc_verbs_chain chains[UC_VERBS_PAIRS_MAX];
 };
 
 struct uc_fabric_domain {
@@ -135,50 +141,78 @@ enum uc_verbs_state {
     UC_VERBS_CLOSED,     /* no queue pair: nothing lands, and operations are refused */
 };
 
+/** What both sides of a connection found that they can do. A plain value. */
+struct uc_verbs_agreement {
+    uint8_t responder_resources; /* READs of the peer that this side serves at a time */
+    uint8_t initiator_depth;     /* READs of this side in flight */
+    enum ibv_mtu mtu;            /* in: the most that the peer can do; out: what is used */
+};
+
 /** Operations in order, linked by their `next`. */
 struct uc_verbs_op_queue {
     struct uc_fabric_op *head;
     struct uc_fabric_op *tail;
 };
 
-struct uc_fabric_endpoint {
+/**
+ * One connection of an endpoint. An initiator numbers the work requests of each from 1; the number and
+ * the index of the queue pair are the request's wr_id.
+ */
+struct uc_verbs_queue_pair {
     struct uc_verbs_cm_owner owner; /* first */
-    struct uc_list node;            /* in one of the fabric's lists */
-    struct uc_fabric *fabric;
-    struct uc_fabric_domain *domain;
+    bool is_connected;              /* initiator: answered; target: confirmed by the peer */
+    struct uc_fabric_endpoint *endpoint;
     struct rdma_cm_id *id;
     struct ibv_qp *qp;
+
+    bool is_broken; /* a work request failed: nothing is confirmed any more */
+    bool is_dirty;  /* WRITEs were posted that no FLUSH has followed */
+    uint64_t posted_seq;
+    uint64_t seen_seq; /* of the last completion, good or bad */
+    uint64_t done_seq; /* confirmed by a successful completion */
+    uint64_t sent_bytes;
+    uint64_t confirmed_bytes;
+    uint64_t unsignalled_bytes;
+    uint64_t *marks; /* sent_bytes up to a work request that reports, by its number */
+};
+
+struct uc_fabric_endpoint {
+    struct uc_list node; /* in one of the fabric's lists */
+    struct uc_fabric *fabric;
+    struct uc_fabric_domain *domain;
+    struct uc_verbs_queue_pair pairs[UC_VERBS_PAIRS_MAX];
+    uint32_t pair_count; /* of the whole group, also while some have yet to come */
     enum uc_verbs_state state;
     bool is_target;
     bool released;        /* the owner has let go: nothing is told any more */
     uint64_t deadline_ms; /* in fabric.pending */
+    uint64_t timeout_ms;
+    struct uc_verbs_hello hello; /* nonce and wishes of the initiator, on both sides */
 
     /* Why it failed, and the work request that did (0 = none). */
     enum uc_status failure;
     enum ibv_wc_status culprit_status;
-    uint64_t culprit_seq;
+    uint64_t culprit_id;
     char failure_text[UC_VERBS_TEXT_BYTES];
 
-    /* Initiator. Sequence numbers count work requests and are their wr_id. */
+    /* Initiator. */
+    struct sockaddr_storage address; /* of the peer */
     struct ibv_cq *cq;
     bool armed;
     unsigned unacked_events;
-    uint32_t send_depth;
-    uint64_t posted_seq;
-    uint64_t seen_seq; /* of the last completion, good or bad */
-    uint64_t done_seq; /* confirmed by a successful completion */
-    uint64_t unsignalled_bytes;
+    uint32_t send_depth; /* of each queue pair */
     struct uc_verbs_limits limits;
-    struct uc_verbs_op_queue waiting; /* the head may be posted in part */
-    struct uc_verbs_op_queue flying;
+    struct uc_verbs_op_queue waiting;      /* the head may be posted in part */
+    struct uc_verbs_op_queue flying;       /* in the order posted, whatever the queue pair */
+    struct uc_verbs_queue_pair *last_pair; /* that work was given to last */
     void (*on_state)(void *context, struct uc_fabric_endpoint *endpoint, enum uc_status status);
     struct uc_fabric_region_key *regions;
     size_t region_count;
-    uint64_t timeout_ms;
-    uint8_t hello[UC_VERBS_HELLO_BYTES];
+    uint64_t *marks; /* of all queue pairs */
 
     /* Target. */
     const struct uc_fabric_target_ops *target_ops;
+    enum uc_fabric_access access;
     void *peer;
 
     void *context; /* of on_state, or of target_ops */
@@ -226,9 +260,9 @@ void uc_verbs_region_key(
 
 /** Handle at most @p budget events of rdma_cm. @return events handled */
 size_t uc_verbs_cm_poll(struct uc_fabric *fabric, size_t budget);
-/** What an event means for an endpoint. */
-void uc_verbs_endpoint_handle(
-        struct uc_fabric_endpoint *endpoint, const struct uc_verbs_cm_event *event);
+/** What an event means for a queue pair and its endpoint. */
+void uc_verbs_queue_pair_handle(
+        struct uc_verbs_queue_pair *pair, const struct uc_verbs_cm_event *event);
 /** Handle the asynchronous events of the device. @return events handled */
 size_t uc_verbs_async_poll(struct uc_fabric *fabric);
 
@@ -241,8 +275,11 @@ void uc_verbs_listener_close(struct uc_fabric_listener *listener);
 
 /* admission.c */
 
-/** A peer asks to connect: decide, and own or destroy event->id. */
+/** A peer asks to connect, or for another queue pair: decide, and own or destroy event->id. */
 void uc_verbs_admit(struct uc_fabric_listener *listener, const struct uc_verbs_cm_event *event);
+
+/** The peer has confirmed one of the queue pairs: the last one makes the endpoint ready. */
+void uc_verbs_admission_confirmed(struct uc_verbs_queue_pair *pair);
 
 /* connect.c */
 
@@ -250,16 +287,16 @@ enum uc_status uc_verbs_connect(struct uc_fabric_domain *domain,
         const struct uc_fabric_connect *params, struct uc_fabric_endpoint **endpoint_out);
 
 /* Steps of connecting, each started by an event of rdma_cm. */
-void uc_verbs_connect_address_resolved(struct uc_fabric_endpoint *endpoint);
-void uc_verbs_connect_route_resolved(struct uc_fabric_endpoint *endpoint);
+void uc_verbs_connect_address_resolved(struct uc_verbs_queue_pair *pair);
+void uc_verbs_connect_route_resolved(struct uc_verbs_queue_pair *pair);
 void uc_verbs_connect_answered(
-        struct uc_fabric_endpoint *endpoint, const struct uc_verbs_cm_event *event);
+        struct uc_verbs_queue_pair *pair, const struct uc_verbs_cm_event *event);
 void uc_verbs_connect_rejected(
-        struct uc_fabric_endpoint *endpoint, const struct uc_verbs_cm_event *event);
+        struct uc_verbs_queue_pair *pair, const struct uc_verbs_cm_event *event);
 
 /* endpoint.c */
 
-/** An endpoint in no list, without an id and a queue pair. @return NULL without memory */
+/** An endpoint in no list, without ids and queue pairs. @return NULL without memory */
 struct uc_fabric_endpoint *uc_verbs_endpoint_create(struct uc_fabric_domain *domain);
 /** Free one that nobody was told about. */
 void uc_verbs_endpoint_discard(struct uc_fabric_endpoint *endpoint);
@@ -277,16 +314,29 @@ void uc_verbs_endpoints_sweep(struct uc_fabric *fabric);
 
 /* queue_pair.c */
 
-/** Make the queue pair (initiators: with a completion queue of its own), still in RESET. */
-UC_MUST_CHECK enum uc_status uc_verbs_queue_pair_create(struct uc_fabric_endpoint *endpoint);
+/** Make the queue pair (initiators: the first with a completion queue for all), still in RESET. */
+UC_MUST_CHECK enum uc_status uc_verbs_queue_pair_create(struct uc_verbs_queue_pair *pair);
 /** RESET → INIT; @p access_flags is all that the peer may do with it. */
 UC_MUST_CHECK enum uc_status uc_verbs_queue_pair_init(
-        struct uc_fabric_endpoint *endpoint, unsigned access_flags);
-/** INIT → ready to receive → ready to send. */
+        struct uc_verbs_queue_pair *pair, unsigned access_flags);
+/** INIT → ready to receive → ready to send. The MTU becomes what is used. */
 UC_MUST_CHECK enum uc_status uc_verbs_queue_pair_start(
-        struct uc_fabric_endpoint *endpoint, uint8_t responder_resources, uint8_t initiator_depth);
-/** To ERROR, drain, destroy. After it nothing of the endpoint can touch memory of this side. */
-void uc_verbs_queue_pair_destroy(struct uc_fabric_endpoint *endpoint);
+        struct uc_verbs_queue_pair *pair, struct uc_verbs_agreement *agreement);
+/** All to ERROR, drain, destroy. After it nothing of the endpoint can touch memory of this side. */
+void uc_verbs_queue_pairs_destroy(struct uc_fabric_endpoint *endpoint);
+
+static inline uint32_t
+uc_verbs_queue_pair_idx(const struct uc_verbs_queue_pair *pair)
+{
+    return (uint32_t)(pair - pair->endpoint->pairs);
+}
+
+/** @return the wr_id of a work request. */
+static inline uint64_t
+uc_verbs_request_id(const struct uc_verbs_queue_pair *pair, uint64_t seq)
+{
+    return seq * UC_VERBS_PAIRS_MAX + uc_verbs_queue_pair_idx(pair);
+}
 
 /* post.c */
 
@@ -302,10 +352,29 @@ size_t uc_verbs_endpoint_poll(struct uc_fabric_endpoint *endpoint, size_t budget
 bool uc_verbs_endpoint_arm(struct uc_fabric_endpoint *endpoint);
 /** Read the events of the completion channel: who wrote one is no longer armed. */
 void uc_verbs_wakeups_read(struct uc_fabric *fabric);
-/** The queue pair is in ERROR: take what is left. */
+/** The queue pairs are in ERROR: take what is left. */
 void uc_verbs_endpoint_drain(struct uc_fabric_endpoint *endpoint);
-/** The queue pair is gone: run on_done of everything. @return callbacks run */
+/** The queue pairs are gone: run on_done of everything. @return callbacks run */
 size_t uc_verbs_endpoint_flush(struct uc_fabric_endpoint *endpoint);
+
+/** @return bytes of a path MTU. */
+static inline uint32_t
+uc_verbs_mtu_bytes(enum ibv_mtu mtu)
+{
+    return 128U << mtu;
+}
+
+/** @return the largest path MTU of at most so many bytes; the largest of all for 0, "not said". */
+static inline enum ibv_mtu
+uc_verbs_mtu_of_bytes(uint32_t bytes)
+{
+    enum ibv_mtu mtu = IBV_MTU_4096;
+
+    while (bytes != 0 && mtu > IBV_MTU_256 && uc_verbs_mtu_bytes(mtu) > bytes) {
+        mtu--;
+    }
+    return mtu;
+}
 
 static inline void
 uc_verbs_op_push(struct uc_verbs_op_queue *queue, struct uc_fabric_op *op)

@@ -2,6 +2,7 @@
 
 #include "test/softroce/device_sides.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -20,10 +21,19 @@ now_ms(void)
     return uc_clock_now_ns() / 1000000;
 }
 
+uint32_t
+connection_count(void)
+{
+    const char *text = getenv("UCM_FABRIC_CONNECTIONS");
+
+    return text == NULL ? 0 : (uint32_t)strtoul(text, NULL, 10);
+}
+
 enum uc_status
 side_open(struct side *side, uint16_t port, uint32_t region_idx)
 {
-    struct uc_fabric_config config = {.address = server_address, .port = port};
+    struct uc_fabric_config config = {
+            .address = server_address, .port = port, .connections = connection_count()};
     enum uc_status status = verbs->open(&config, &side->fabric);
     struct uc_fabric_memory range;
 

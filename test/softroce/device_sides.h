@@ -72,6 +72,9 @@ extern struct device_client client;
 
 uint64_t now_ms(void);
 
+/** @return queue pairs per endpoint as UCM_FABRIC_CONNECTIONS asks for; 0 = the fabric's choice */
+uint32_t connection_count(void);
+
 /** Open one side with a region of REGION_BYTES. The text says what failed. */
 UC_MUST_CHECK enum uc_status side_open(struct side *side, uint16_t port, uint32_t region_idx);
 void side_close(struct side *side);

@@ -180,6 +180,44 @@ START_TEST(a_refusal_carries_the_targets_status)
 END_TEST
 
 /* Local memory is the caller's again when fence returns: nothing is read into it later. */
+/* Reliable queue pairs that the kernel knows of; -1 without the tool that tells. */
+static int
+queue_pair_count(void)
+{
+    FILE *tool = popen("PATH=$PATH:/usr/sbin:/sbin rdma resource show qp 2> /dev/null", "r");
+    char line[512];
+    int count = 0;
+
+    if (tool == NULL) {
+        return -1;
+    }
+    while (fgets(line, sizeof(line), tool) != NULL) {
+        count += strstr(line, "type RC") != NULL;
+    }
+    return pclose(tool) == 0 ? count : -1;
+}
+
+/* Both sides are in this process, so each queue pair of the endpoint counts twice. */
+START_TEST(an_endpoint_has_the_queue_pairs_that_were_asked_for)
+{
+    int wanted = connection_count() == 0 ? 1 : (int)connection_count();
+    int before;
+
+    open_target();
+    before = queue_pair_count();
+    if (before >= 0) {
+        connect_client();
+        ck_assert_int_eq(queue_pair_count() - before, 2 * wanted);
+        verbs->disconnect(client.endpoint);
+        client.endpoint = NULL;
+        wait_until(target.gone == 1);
+        ck_assert_int_eq(queue_pair_count(), before);
+        ck_assert_uint_eq(target.admitted, 1); /* the nonce is spent once */
+    }
+    close_target();
+}
+END_TEST
+
 START_TEST(a_client_fence_returns_its_buffers)
 {
     enum {
@@ -280,6 +318,7 @@ main(int argument_count, char **arguments)
     tcase_add_test(cases, a_read_only_endpoint_reads_and_cannot_write);
     tcase_add_test(cases, a_foreign_domain_cannot_be_reached);
     tcase_add_test(cases, a_refusal_carries_the_targets_status);
+    tcase_add_test(cases, an_endpoint_has_the_queue_pairs_that_were_asked_for);
     tcase_add_test(cases, a_client_fence_returns_its_buffers);
     tcase_add_test(cases, sleeping_on_the_descriptor_loses_no_completion);
     tcase_add_test(cases, many_connections_come_and_go);

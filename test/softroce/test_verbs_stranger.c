@@ -169,26 +169,36 @@ poll_once(void)
         }                                                          \
     } while (0)
 
+static void
+make_hello(uint8_t *bytes, uint8_t idx, uint8_t count)
+{
+    struct uc_verbs_hello hello = {.idx = idx, .count = count};
+
+    memcpy(hello.nonce, nonce, sizeof(hello.nonce));
+    uc_verbs_hello_encode(&hello, bytes);
+}
+
 /* ARCHITECTURE.md §3: no nonce, no queue pair. */
 START_TEST(strangers_are_refused)
 {
     uint8_t wrong_magic[UC_VERBS_HELLO_BYTES];
     uint8_t wrong_version[UC_VERBS_HELLO_BYTES];
+    uint8_t second[UC_VERBS_HELLO_BYTES];
     const struct {
         const void *bytes;
         uint8_t length;
     } cases[] = {
-            {NULL, 0},
-            {"x", 1},
-            {wrong_magic, sizeof(wrong_magic)},
+            {NULL, 0}, {"x", 1}, {wrong_magic, sizeof(wrong_magic)},
             {wrong_version, sizeof(wrong_version)},
+            {second, sizeof(second)}, /* a good nonce, but only a first one is admitted by it */
     };
 
     setup();
-    uc_verbs_hello_encode(nonce, wrong_magic);
+    make_hello(wrong_magic, 0, 1);
     wrong_magic[3] ^= 1;
-    uc_verbs_hello_encode(nonce, wrong_version);
+    make_hello(wrong_version, 0, 1);
     wrong_version[4] ^= 1;
+    make_hello(second, 1, 2);
     ask(cases[_i].bytes, cases[_i].length);
     wait_until(target.handled > 0);
     wait_event(RDMA_CM_EVENT_REJECTED);
@@ -204,7 +214,7 @@ START_TEST(who_was_admitted_and_stays_silent_is_dropped_at_the_deadline)
     uint64_t deadline_ms;
 
     setup();
-    uc_verbs_hello_encode(nonce, hello);
+    make_hello(hello, 0, 1);
     ask(hello, sizeof(hello));
     wait_until(target.connected == 1);
     deadline_ms = verbs->next_deadline_ms(target.fabric);
@@ -223,7 +233,7 @@ START_TEST(closing_the_listener_leaves_who_was_admitted_to_the_target)
     uint8_t hello[UC_VERBS_HELLO_BYTES];
 
     setup();
-    uc_verbs_hello_encode(nonce, hello);
+    make_hello(hello, 0, 1);
     ask(hello, sizeof(hello));
     wait_until(target.connected == 1);
     verbs->listener_close(target.listener);
@@ -240,7 +250,7 @@ START_TEST(the_target_may_fence_who_is_half_admitted)
     uint8_t hello[UC_VERBS_HELLO_BYTES];
 
     setup();
-    uc_verbs_hello_encode(nonce, hello);
+    make_hello(hello, 0, 1);
     ask(hello, sizeof(hello));
     wait_until(target.connected == 1);
     verbs->fence(target.endpoint);
@@ -249,6 +259,22 @@ START_TEST(the_target_may_fence_who_is_half_admitted)
     ck_assert(verbs->next_deadline_ms(target.fabric) == UC_TIME_NEVER_MS);
     teardown();
     ck_assert_uint_eq(target.gone, 0);
+}
+END_TEST
+
+/* An endpoint of two queue pairs that never sees its second. */
+START_TEST(a_group_that_is_never_whole_is_dropped_at_the_deadline)
+{
+    uint8_t hello[UC_VERBS_HELLO_BYTES];
+
+    setup();
+    make_hello(hello, 0, 2);
+    ask(hello, sizeof(hello));
+    wait_until(target.connected == 1);
+    wait_until(target.gone == 1);
+    ck_assert_uint_eq(target.admitted, 1);
+    ck_assert(verbs->next_deadline_ms(target.fabric) == UC_TIME_NEVER_MS);
+    teardown();
 }
 END_TEST
 
@@ -270,10 +296,11 @@ main(void)
         return EXIT_FAILURE;
     }
 
-    tcase_add_loop_test(cases, strangers_are_refused, 0, 4);
+    tcase_add_loop_test(cases, strangers_are_refused, 0, 5);
     tcase_add_test(cases, who_was_admitted_and_stays_silent_is_dropped_at_the_deadline);
     tcase_add_test(cases, closing_the_listener_leaves_who_was_admitted_to_the_target);
     tcase_add_test(cases, the_target_may_fence_who_is_half_admitted);
+    tcase_add_test(cases, a_group_that_is_never_whole_is_dropped_at_the_deadline);
     suite_add_tcase(suite, cases);
 
     runner = srunner_create(suite);

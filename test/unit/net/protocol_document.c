@@ -25,8 +25,19 @@ open_document(void)
     return file;
 }
 
+static bool
+begins_with_any(const char *text, const char *const *prefixes)
+{
+    for (; *prefixes != NULL; prefixes++) {
+        if (strncmp(text, *prefixes, strlen(*prefixes)) == 0) {
+            return true;
+        }
+    }
+    return false;
+}
+
 size_t
-uc_protocol_example_count(const char *except)
+uc_protocol_example_count(const char *const *except)
 {
     FILE *file = open_document();
     char line[LINE_BYTES];
@@ -34,7 +45,7 @@ uc_protocol_example_count(const char *except)
 
     while (fgets(line, sizeof(line), file) != NULL) {
         count += strncmp(line, fence, sizeof(fence) - 1) == 0 &&
-                 strncmp(line + sizeof(fence) - 1, except, strlen(except)) != 0;
+                 !begins_with_any(line + sizeof(fence) - 1, except);
     }
     (void)fclose(file);
     return count;

@@ -15,8 +15,8 @@
 /** @return bytes written to @p bytes; fails the test where the example is missing or malformed. */
 size_t uc_protocol_example(const char *name, uint8_t *bytes, size_t room);
 
-/** @return how many examples the document has whose names do not begin with @p except. */
-size_t uc_protocol_example_count(const char *except);
+/** @return how many examples the document has whose names begin with none of @p except, which ends with NULL. */
+size_t uc_protocol_example_count(const char *const *except);
 
 /** Fail the test, with the bytes printed as the document wants them, unless they are the example. */
 void uc_protocol_compare(const char *name, const uint8_t *bytes, size_t length);
