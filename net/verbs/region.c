@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 
 #include <ucm/log.h>
@@ -47,6 +48,43 @@ explain_failure(const struct uc_fabric_domain *domain, uint64_t length_bytes, in
             fabric->device_name, length_bytes);
 }
 
+/* The same for memory of a device: what reaches it, and what to do without. */
+static enum uc_status
+explain_device_failure(
+        const struct uc_fabric_domain *domain, const struct uc_fabric_memory *memory, int error)
+{
+    const char *name = domain->fabric->device_name;
+
+    if (error == ENOMEM) {
+        return explain_failure(domain, memory->length_bytes, error);
+    }
+    if (memory->fd >= 0) {
+        return uc_error(UC_ERR_UNSUPPORTED,
+                "verbs %s: ibv_reg_dmabuf_mr of %" PRIu64 " bytes at offset %" PRIu64
+                " of dma-buf %d: %s; the driver of this device must support dma-buf (Linux 5.12, "
+                "mlx5), or leave the file out where a peer memory module (nvidia_peermem) is loaded, "
+                "or let blocks go through host memory",
+                name, memory->length_bytes, memory->fd_offset_bytes, memory->fd, strerror(error));
+    }
+    return uc_error(UC_ERR_UNSUPPORTED,
+            "verbs %s: ibv_reg_mr of %" PRIu64
+            " bytes of device memory at %p: %s; without a dma-buf "
+            "the kernel needs a peer memory module (modprobe nvidia_peermem): load it, or pass the "
+            "memory's dma-buf, or let blocks go through host memory",
+            name, memory->length_bytes, memory->address, strerror(error));
+}
+
+/* The device's own addresses name dma-buf memory too, so nothing else differs for it. */
+static struct ibv_mr *
+register_memory(struct ibv_pd *pd, const struct uc_fabric_memory *memory, int flags)
+{
+    if (memory->kind != UC_MEMORY_HOST && memory->fd >= 0) {
+        return ibv_reg_dmabuf_mr(pd, memory->fd_offset_bytes, (size_t)memory->length_bytes,
+                (uintptr_t)memory->address, memory->fd, flags);
+    }
+    return ibv_reg_mr(pd, memory->address, (size_t)memory->length_bytes, flags);
+}
+
 enum uc_status
 uc_verbs_region_register(struct uc_fabric_domain *domain, const struct uc_fabric_memory *memory,
         uint32_t region_idx, enum uc_fabric_access access, struct uc_fabric_region **region_out)
@@ -73,10 +111,10 @@ uc_verbs_region_register(struct uc_fabric_domain *domain, const struct uc_fabric
         return uc_error(UC_ERR_OUT_OF_MEMORY, "verbs: no memory for a region");
     }
 
-    region->mr =
-            ibv_reg_mr(domain->pd, address, (size_t)length_bytes, access_flags(region_idx, access));
+    region->mr = register_memory(domain->pd, memory, access_flags(region_idx, access));
     if (region->mr == NULL) {
-        status = explain_failure(domain, length_bytes, errno);
+        status = memory->kind == UC_MEMORY_HOST ? explain_failure(domain, length_bytes, errno)
+                                                : explain_device_failure(domain, memory, errno);
         goto err_free;
     }
 

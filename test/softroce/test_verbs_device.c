@@ -12,7 +12,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "test/softroce/device_sides.h"
 
@@ -180,21 +182,31 @@ START_TEST(a_refusal_carries_the_targets_status)
 END_TEST
 
 /* Local memory is the caller's again when fence returns: nothing is read into it later. */
-/* Reliable queue pairs that the kernel knows of; -1 without the tool that tells. */
+/* What the kernel holds of a kind, "qp" or "mr"; -1 without the tool that tells. */
 static int
-queue_pair_count(void)
+resource_count(const char *kind, const char *mark)
 {
-    FILE *tool = popen("PATH=$PATH:/usr/sbin:/sbin rdma resource show qp 2> /dev/null", "r");
+    char command[128];
     char line[512];
+    FILE *tool;
     int count = 0;
 
+    (void)snprintf(command, sizeof(command),
+            "PATH=$PATH:/usr/sbin:/sbin rdma resource show %s 2> /dev/null", kind);
+    tool = popen(command, "r");
     if (tool == NULL) {
         return -1;
     }
     while (fgets(line, sizeof(line), tool) != NULL) {
-        count += strstr(line, "type RC") != NULL;
+        count += strstr(line, mark) != NULL;
     }
     return pclose(tool) == 0 ? count : -1;
+}
+
+static int
+queue_pair_count(void)
+{
+    return resource_count("qp", "type RC");
 }
 
 /* Both sides are in this process, so each queue pair of the endpoint counts twice. */
@@ -214,6 +226,34 @@ START_TEST(an_endpoint_has_the_queue_pairs_that_were_asked_for)
         ck_assert_int_eq(queue_pair_count(), before);
         ck_assert_uint_eq(target.admitted, 1); /* the nonce is spent once */
     }
+    close_target();
+}
+END_TEST
+
+/* SoftRoCE has neither way to a device's memory; a refusal says so and leaves nothing behind. */
+START_TEST(device_memory_that_cannot_be_reached_is_refused_with_a_reason)
+{
+    int fd = memfd_create("no dma-buf", MFD_CLOEXEC);
+    struct uc_fabric_memory device = {
+            .length_bytes = REGION_BYTES, .kind = UC_MEMORY_CUDA, .fd = _i == 0 ? fd : -1};
+    struct uc_fabric_region *region = NULL;
+    int before;
+    void *nowhere;
+
+    ck_assert_int_ge(fd, 0);
+    open_target();
+    before = resource_count("mr", "mrn");
+    nowhere = mmap(NULL, REGION_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(nowhere, MAP_FAILED);
+    device.address = nowhere;
+    ck_assert_int_eq(verbs->region_register(target.side.domain, &device, UINT32_MAX,
+                             UC_FABRIC_READ_WRITE, &region),
+            UC_ERR_UNSUPPORTED);
+    ck_assert_ptr_null(region);
+    ck_assert_ptr_nonnull(strstr(uc_last_error(), _i == 0 ? "dma-buf" : "peer memory"));
+    (void)munmap(nowhere, REGION_BYTES);
+    (void)close(fd);
+    ck_assert_int_eq(resource_count("mr", "mrn"), before);
     close_target();
 }
 END_TEST
@@ -319,6 +359,7 @@ main(int argument_count, char **arguments)
     tcase_add_test(cases, a_foreign_domain_cannot_be_reached);
     tcase_add_test(cases, a_refusal_carries_the_targets_status);
     tcase_add_test(cases, an_endpoint_has_the_queue_pairs_that_were_asked_for);
+    tcase_add_loop_test(cases, device_memory_that_cannot_be_reached_is_refused_with_a_reason, 0, 2);
     tcase_add_test(cases, a_client_fence_returns_its_buffers);
     tcase_add_test(cases, sleeping_on_the_descriptor_loses_no_completion);
     tcase_add_test(cases, many_connections_come_and_go);
