@@ -61,6 +61,22 @@ static const struct uc_field fields[] = {
                 .help = "verbs device, NAME or NAME:PORT; by route if empty",
         },
         {
+                .key = "queue_pairs",
+                .type = UC_FIELD_COUNT,
+                .default_text = "0",
+                .max = UC_REMOTE_QUEUE_PAIRS_MAX,
+                .offset = offsetof(struct uc_remote_config, queue_pairs),
+                .help = "per server: queue pairs (verbs) or streams (tcp); 0 = the transport's choice",
+        },
+        {
+                .key = "spin_us",
+                .type = UC_FIELD_COUNT,
+                .default_text = "20",
+                .max = 1000000,
+                .offset = offsetof(struct uc_remote_config, spin_us),
+                .help = "microseconds that completions of verbs are awaited before the thread sleeps",
+        },
+        {
                 .key = "timeout_ms",
                 .type = UC_FIELD_MS,
                 .default_text = "30s",

@@ -24,6 +24,10 @@ enum uc_remote_fabric {
     UC_REMOTE_FABRIC_VERBS,
 };
 
+enum {
+    UC_REMOTE_QUEUE_PAIRS_MAX = 4, /* every transport takes as many */
+};
+
 struct uc_remote_config {
     char name_space[UC_FIELD_STRING_BYTES];
     char credential[UC_FIELD_STRING_BYTES];
@@ -31,6 +35,8 @@ struct uc_remote_config {
     char access_text[UC_FIELD_STRING_BYTES];
     char fabric_text[UC_FIELD_STRING_BYTES];
     char device[UC_FIELD_STRING_BYTES]; /* "" = by route */
+    uint64_t queue_pairs;               /* of an endpoint; 0 = the transport's choice */
+    uint64_t spin_us;
     uint64_t timeout_ms;
     uint64_t rpc_timeout_ms;
     uint64_t connect_timeout_ms;

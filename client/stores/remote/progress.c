@@ -16,7 +16,7 @@ enum {
     EVENTS_PER_WAIT = 16,
     PREREQUISITE_POLL_MS = 1,
     WARN_PAUSE_MS = 1000,
-    SPIN_NS = 20000, /* how long completions of verbs are awaited before the thread sleeps */
+    NS_PER_US = 1000,
 };
 
 bool
@@ -285,9 +285,10 @@ static bool
 spin(struct uc_data_plane *plane)
 {
     const struct uc_transport *verbs = &plane->transports.items[UC_TRANSPORT_VERBS];
+    uint64_t spin_ns = plane->config->spin_us * NS_PER_US;
     uint64_t start_ns;
 
-    if (plane->verbs_op_count == 0 || verbs->fabric == NULL) {
+    if (spin_ns == 0 || plane->verbs_op_count == 0 || verbs->fabric == NULL) {
         return false;
     }
 
@@ -296,7 +297,7 @@ spin(struct uc_data_plane *plane)
         if (verbs->ops->poll(verbs->fabric, POLL_BUDGET) > 0) {
             return true;
         }
-    } while (uc_clock_now_ns() - start_ns < SPIN_NS);
+    } while (uc_clock_now_ns() - start_ns < spin_ns);
     return false;
 }
 

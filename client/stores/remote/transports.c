@@ -18,6 +18,7 @@ transport_open(const struct uc_remote_config *config, enum uc_transport_id id,
             .address = server->host[0] == '/' ? "127.0.0.1" : server->host,
             .port = server->port,
             .device = config->device[0] == '\0' ? NULL : config->device,
+            .connections = (uint32_t)config->queue_pairs,
     };
     struct uc_transport transport = {.ops = NULL};
     enum uc_status status = uc_fabric_find(transport_names[id], &transport.ops);

@@ -9,6 +9,7 @@
 
 #include "client/cluster/backoff.h"
 #include "client/cluster/server_list.h"
+#include "client/stores/remote/config.h"
 #include "client/stores/remote/grants.h"
 #include "client/stores/remote/memory_table.h"
 #include "client/stores/remote/verify.h"
@@ -320,6 +321,45 @@ START_TEST(memory_is_found_by_index_and_by_cover)
 }
 END_TEST
 
+static enum uc_status
+read_config(const char *name, int64_t value, struct uc_remote_config *config_out)
+{
+    struct uc_dict *dict = NULL;
+    enum uc_status status;
+
+    ck_assert_int_eq(uc_dict_create(&dict), UC_OK);
+    ck_assert_int_eq(uc_dict_set_list(dict, "servers"), UC_OK);
+    ck_assert_int_eq(uc_dict_append_string(dict, "servers", "10.0.0.1"), UC_OK);
+    if (name != NULL) {
+        ck_assert_int_eq(uc_dict_set_int(dict, name, value), UC_OK);
+    }
+    status = uc_remote_config_read(dict, config_out);
+    uc_dict_destroy(dict);
+    return status;
+}
+
+START_TEST(verbs_keys_have_defaults_and_bounds)
+{
+    struct uc_remote_config config = {.spin_us = 0};
+
+    ck_assert_int_eq(read_config(NULL, 0, &config), UC_OK);
+    ck_assert_uint_eq(config.queue_pairs, 0);
+    ck_assert_uint_eq(config.spin_us, 20);
+    uc_remote_config_fini(&config);
+    ck_assert_int_eq(read_config("queue_pairs", 4, &config), UC_OK);
+    ck_assert_uint_eq(config.queue_pairs, 4);
+    uc_remote_config_fini(&config);
+    ck_assert_int_eq(read_config("spin_us", 0, &config), UC_OK);
+    ck_assert_uint_eq(config.spin_us, 0);
+    uc_remote_config_fini(&config);
+
+    ck_assert_int_eq(read_config("queue_pairs", 5, &config), UC_ERR_INVALID_PARAM);
+    ck_assert_ptr_nonnull(strstr(uc_last_error(), "queue_pairs"));
+    ck_assert_int_eq(read_config("spin_us", 1000001, &config), UC_ERR_INVALID_PARAM);
+    ck_assert_ptr_nonnull(strstr(uc_last_error(), "spin_us"));
+}
+END_TEST
+
 int
 main(void)
 {
@@ -334,6 +374,7 @@ main(void)
             sizeof(address_cases) / sizeof(address_cases[0]));
     tcase_add_test(cluster, address_longer_than_a_name_is_refused);
     tcase_add_test(cluster, server_list_is_read_and_searched_by_name);
+    tcase_add_test(cluster, verbs_keys_have_defaults_and_bounds);
     tcase_add_test(cluster, backoff_doubles_up_to_its_cap_with_jitter);
     suite_add_tcase(suite, cluster);
 
