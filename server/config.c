@@ -10,6 +10,7 @@
 #include "net/rpc/connection.h"
 #include "net/rpc/messages.h"
 #include "server/arena.h"
+#include "server/fabric_places.h"
 
 static const char *const fabric_choices[] = {"auto", "shm", "tcp", "verbs", NULL};
 static const char *const level_choices[] = {"error", "warn", "info", "debug", "trace", NULL};
@@ -48,14 +49,15 @@ static const struct uc_field server_fields[] = {
                 .type = UC_FIELD_STRING,
                 .default_text = "",
                 .offset = SERVER_AT(fabric_address),
-                .help = "address of the transfers; empty is the host of listen",
+                .help = "addresses of the transfers, by commas; verbs serves on each, tcp on the first; "
+                        "empty is the host of listen",
         },
         {
                 .key = "fabric_device",
                 .type = UC_FIELD_STRING,
                 .default_text = "",
                 .offset = SERVER_AT(fabric_device),
-                .help = "verbs device, NAME or NAME:PORT; empty is the one of fabric_address",
+                .help = "verbs devices, NAME or NAME:PORT, by commas, one per address; empty is by address",
         },
         {
                 .key = "lease",
@@ -278,6 +280,18 @@ apply_namespace(const struct uc_dict *dict, const char *where, struct uc_namespa
     return status;
 }
 
+static enum uc_status
+check_places(const struct uc_server_config *config, const char *where, const char *host)
+{
+    struct uc_fabric_place places[UC_FABRIC_PLACES_MAX];
+    size_t count;
+    enum uc_status status;
+
+    status = uc_fabric_places_read(
+            config->fabric_address, config->fabric_device, host, places, &count);
+    return status == UC_OK ? UC_OK : uc_error(status, "%s: %s", where, uc_last_error());
+}
+
 enum uc_status
 uc_server_config_apply(
         const struct uc_dict *dict, const char *where, struct uc_server_config *config_out)
@@ -304,6 +318,9 @@ uc_server_config_apply(
                                    sizeof(host), &port) != UC_OK) {
         status = uc_error(UC_ERR_INVALID_PARAM, "%s: listen: '%s' is not HOST:PORT or [IPV6]:PORT",
                 where, config.listen);
+    }
+    if (status == UC_OK) {
+        status = check_places(&config, where, host);
     }
     if (status != UC_OK) {
         uc_server_config_fini(&config);

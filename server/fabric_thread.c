@@ -17,10 +17,11 @@
 #include <ucm/log.h>
 
 #include "server/fabric_peers.h"
+#include "server/fabric_places.h"
 #include "server/secret.h"
 
 enum {
-    UNITS_MAX = 3,
+    UNITS_MAX = 2 + UC_FABRIC_PLACES_MAX, /* tcp, shm, and verbs once per place */
     POLL_BUDGET = 128,
     NAMES_BYTES = 32,
 };
@@ -29,6 +30,7 @@ enum {
 struct unit_context {
     struct uc_fabric_thread *thread;
     struct uc_fabric_unit *unit;
+    const struct uc_fabric_place *place;
 };
 
 struct uc_fabric_thread {
@@ -36,7 +38,8 @@ struct uc_fabric_thread {
     struct uc_fabric_unit units[UNITS_MAX];
     struct unit_context contexts[UNITS_MAX];
     size_t unit_count;
-    char address[UC_FIELD_STRING_BYTES]; /* told to peers; empty = where they reached us */
+    struct uc_fabric_place places[UC_FABRIC_PLACES_MAX];
+    size_t place_count;
     char names[NAMES_BYTES];
     struct uc_fabric_peers peers;
     struct uc_list waiting; /* fences with a half-accepted endpoint; fabric thread */
@@ -259,14 +262,26 @@ start_thread(struct uc_fabric_thread *thread)
     return UC_OK;
 }
 
+/* Each name once, however many units it has. */
+static void
+note_name(struct uc_fabric_thread *thread, const char *name)
+{
+    size_t used = strlen(thread->names);
+
+    if (strstr(thread->names, name) == NULL) {
+        (void)snprintf(thread->names + used, sizeof(thread->names) - used, "%s%s",
+                used == 0 ? "" : "+", name);
+    }
+}
+
 static enum uc_status
 add_unit(struct uc_fabric_thread *thread, const struct uc_server_config *config,
-        const char *address, const char *name)
+        const struct uc_fabric_place *place, const char *name)
 {
     struct uc_fabric_unit_config unit_config = {
             .name = name,
-            .address = address,
-            .device = config->fabric_device[0] == '\0' ? NULL : config->fabric_device,
+            .address = place->address,
+            .device = place->device[0] == '\0' ? NULL : place->device,
             .port = (uint16_t)config->fabric_port,
     };
     struct uc_fabric_unit *unit = &thread->units[thread->unit_count];
@@ -275,18 +290,17 @@ add_unit(struct uc_fabric_thread *thread, const struct uc_server_config *config,
 
     context->thread = thread;
     context->unit = unit;
+    context->place = place;
     status = uc_fabric_unit_open(&unit_config, thread->ns, &target_ops, context, unit);
     if (status != UC_OK) {
         return uc_error(status, "cannot serve on %s port %u (keys fabric_address, fabric_port): %s",
-                address, unit_config.port, uc_last_error());
+                place->address, unit_config.port, uc_last_error());
     }
 
-    (void)snprintf(thread->names + strlen(thread->names),
-            sizeof(thread->names) - strlen(thread->names), "%s%s",
-            thread->unit_count == 0 ? "" : "+", name);
+    note_name(thread, name);
     thread->unit_count++;
     if (unit->address == NULL) {
-        uc_log_info("fabric %s: serves on %s port %u", name, address, unit->port);
+        uc_log_info("fabric %s: serves on %s port %u", name, place->address, unit->port);
     } else {
         uc_log_info("fabric %s: serves this host at %s", name, unit->address);
     }
@@ -294,30 +308,44 @@ add_unit(struct uc_fabric_thread *thread, const struct uc_server_config *config,
 }
 
 /* In reverse order of preference. What `auto` can do without is left out, and said. */
-static const struct {
+static const struct fabric_row {
     const char *name;
     bool is_optional;
-} fabric_rows[] = {{"tcp", false}, {"verbs", true}, {"shm", true}};
+    bool is_everywhere; /* a unit per place, else one on the first */
+} fabric_rows[] = {{"tcp", false, false}, {"verbs", true, true}, {"shm", true, false}};
+
+/* The most preferred place last: see uc_fabric_thread_describe(). */
+static enum uc_status
+add_units(struct uc_fabric_thread *thread, const struct uc_server_config *config,
+        const struct fabric_row *row)
+{
+    bool may_fail = row->is_optional && strcmp(config->fabric, "auto") == 0;
+
+    for (size_t idx = row->is_everywhere ? thread->place_count : 1; idx > 0; idx--) {
+        enum uc_status status = add_unit(thread, config, &thread->places[idx - 1], row->name);
+
+        if (status != UC_OK && !may_fail) {
+            return status;
+        }
+        if (status != UC_OK) {
+            uc_log_info("fabric %s: not offered: %s", row->name, uc_last_error());
+        }
+    }
+    return UC_OK;
+}
 
 static enum uc_status
-open_units(
-        struct uc_fabric_thread *thread, const struct uc_server_config *config, const char *address)
+open_units(struct uc_fabric_thread *thread, const struct uc_server_config *config)
 {
     bool is_auto = strcmp(config->fabric, "auto") == 0;
 
     for (size_t idx = 0; idx < sizeof(fabric_rows) / sizeof(fabric_rows[0]); idx++) {
-        const char *name = fabric_rows[idx].name;
-        enum uc_status status;
+        if (is_auto || strcmp(config->fabric, fabric_rows[idx].name) == 0) {
+            enum uc_status status = add_units(thread, config, &fabric_rows[idx]);
 
-        if (!is_auto && strcmp(config->fabric, name) != 0) {
-            continue;
-        }
-        status = add_unit(thread, config, address, name);
-        if (status != UC_OK && !(is_auto && fabric_rows[idx].is_optional)) {
-            return status;
-        }
-        if (status != UC_OK) {
-            uc_log_info("fabric %s: not offered: %s", name, uc_last_error());
+            if (status != UC_OK) {
+                return status;
+            }
         }
     }
     return UC_OK;
@@ -338,7 +366,6 @@ enum uc_status
 uc_fabric_thread_create(const struct uc_server_config *config, const char *host,
         struct uc_namespace *ns, struct uc_fabric_thread **thread_out)
 {
-    const char *address = config->fabric_address[0] == '\0' ? host : config->fabric_address;
     struct uc_fabric_thread *thread = calloc(1, sizeof(*thread));
     enum uc_status status;
 
@@ -347,7 +374,6 @@ uc_fabric_thread_create(const struct uc_server_config *config, const char *host,
     }
 
     thread->ns = ns;
-    memcpy(thread->address, config->fabric_address, sizeof(thread->address));
     uc_fabric_peers_init(&thread->peers);
     uc_list_init(&thread->waiting);
     uc_mutex_init(&thread->lock);
@@ -355,7 +381,11 @@ uc_fabric_thread_create(const struct uc_server_config *config, const char *host,
     uc_list_init(&thread->done);
     status = open_descriptors(thread);
     if (status == UC_OK) {
-        status = open_units(thread, config, address);
+        status = uc_fabric_places_read(config->fabric_address, config->fabric_device, host,
+                thread->places, &thread->place_count);
+    }
+    if (status == UC_OK) {
+        status = open_units(thread, config);
     }
     if (status == UC_OK) {
         status = start_thread(thread);
@@ -480,7 +510,8 @@ uc_fabric_thread_describe(
     for (size_t idx = 0; idx < thread->unit_count; idx++) {
         /* In order of preference: what was opened last is the faster one. */
         const struct uc_fabric_unit *unit = &thread->units[thread->unit_count - 1 - idx];
-        const char *address = unit->address == NULL ? thread->address : unit->address;
+        const struct unit_context *context = &thread->contexts[thread->unit_count - 1 - idx];
+        const char *address = unit->address == NULL ? context->place->told : unit->address;
 
         fabrics_out[idx] = (struct uc_attach_fabric){
                 .name = {.bytes = unit->ops->name, .length = strlen(unit->ops->name)},

@@ -72,7 +72,7 @@ struct uc_attach_request {
 };
 
 enum {
-    UC_FABRICS_MAX = 4,
+    UC_FABRICS_MAX = 8,
 };
 
 /** How to reach the server over one fabric. */

@@ -309,9 +309,16 @@ step_connecting(struct uc_attachment *attachment, uint64_t now_ms)
     if (attachment->fabric_status == UC_OK) {
         attachment->state = UC_ATTACHMENT_READY;
         attachment->address_idx = 0;
+        attachment->failed_offers = 0;
         uc_backoff_reset(&attachment->backoff);
         set_down(attachment, false);
         start_waiting(attachment);
+    } else if (uc_attachment_skip_offer(attachment)) {
+        /* A server with several devices: perhaps another one can be reached from here. */
+        uc_log_debug("server %s: offer %zu does not connect (%s), taking the next",
+                attachment->server->name, attachment->offer_idx,
+                uc_status_name(attachment->fabric_status));
+        attempt_failed(attachment, now_ms, true);
     } else if (attachment->transport == UC_TRANSPORT_VERBS &&
                attachment->plane->transports.is_auto) {
         uc_log_warn("server %s: verbs does not connect (%s), taking tcp", attachment->server->name,

@@ -3,6 +3,7 @@
 #include "client/stores/remote/attachment_connect.h"
 
 #include <arpa/inet.h>
+#include <assert.h>
 #include <errno.h>
 #include <netdb.h>
 #include <stdio.h>
@@ -18,6 +19,8 @@
 #include "client/stores/remote/plane_internal.h"
 #include "core/base/bytes.h"
 #include "net/slot_footer.h"
+
+static_assert(UC_FABRICS_MAX <= 32, "failed_offers has a bit for each");
 
 enum {
     ADDRESS_BYTES = 256,
@@ -251,7 +254,10 @@ on_fabric_state(void *context, struct uc_fabric_endpoint *endpoint, enum uc_stat
     attachment->fabric_noted = true;
 }
 
-/* The best transport that both sides have. @return the offer, or NULL */
+/*
+ * The best transport that both sides have, at the first of the server's addresses that has not failed.
+ * @return the offer, or NULL
+ */
 static const struct uc_attachment_offer *
 choose_transport(struct uc_attachment *attachment, enum uc_transport_id *id_out)
 {
@@ -266,7 +272,9 @@ choose_transport(struct uc_attachment *attachment, enum uc_transport_id *id_out)
             continue;
         }
         for (size_t idx = 0; idx < attachment->offer_count; idx++) {
-            if (strcmp(attachment->offers[idx].name, transport->ops->name) == 0) {
+            if ((attachment->failed_offers & UINT32_C(1) << idx) == 0 &&
+                    strcmp(attachment->offers[idx].name, transport->ops->name) == 0) {
+                attachment->offer_idx = idx;
                 *id_out = (enum uc_transport_id)id;
                 return &attachment->offers[idx];
             }
@@ -290,6 +298,22 @@ peer_address(const struct uc_attachment *attachment, char *text, size_t text_byt
                     NULL, 0, NI_NUMERICHOST) != 0) {
         (void)snprintf(text, text_bytes, "127.0.0.1");
     }
+}
+
+bool
+uc_attachment_skip_offer(struct uc_attachment *attachment)
+{
+    const char *name = attachment->offers[attachment->offer_idx].name;
+
+    attachment->failed_offers |= UINT32_C(1) << attachment->offer_idx;
+    for (size_t idx = 0; idx < attachment->offer_count; idx++) {
+        if ((attachment->failed_offers & UINT32_C(1) << idx) == 0 &&
+                strcmp(attachment->offers[idx].name, name) == 0) {
+            return true;
+        }
+    }
+    attachment->failed_offers = 0;
+    return false;
 }
 
 enum uc_status

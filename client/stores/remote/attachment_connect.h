@@ -5,6 +5,8 @@
 #ifndef UC_REMOTE_ATTACHMENT_CONNECT_H
 #define UC_REMOTE_ATTACHMENT_CONNECT_H
 
+#include <stdbool.h>
+
 #include <ucm/compiler.h>
 #include <ucm/status.h>
 
@@ -24,6 +26,13 @@ UC_MUST_CHECK enum uc_status uc_attachment_dial(struct uc_attachment *attachment
  * @retval UC_ERR_UNSUPPORTED  both sides have no transport in common; the text names them
  */
 UC_MUST_CHECK enum uc_status uc_attachment_connect_fabric(struct uc_attachment *attachment);
+
+/**
+ * The offer that was chosen did not connect.
+ *
+ * @return whether the server has the same transport at another address, not tried yet; if not, all begin anew
+ */
+bool uc_attachment_skip_offer(struct uc_attachment *attachment);
 
 /** Close the connection; its pending calls get no answer. */
 void uc_attachment_drop_rpc(struct uc_attachment *attachment);
