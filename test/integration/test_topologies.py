@@ -11,7 +11,7 @@ from harness import ADDRESS, FABRIC, run, trace
 
 EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "deploy" / "config"
 SERVER = ("--spawn-server", "--address", ADDRESS, "--fabric", FABRIC)
-REQUESTS = 150 if harness.PATIENCE == 1 else 40
+REQUESTS = 150 if harness.PATIENCE == 1 else 80
 COUNT = 0
 
 
