@@ -47,6 +47,13 @@ class BenchFabric(harness.Case):
             self.assertEqual(report["fabric"], FABRIC)
             self.assertEqual(report["working_set_bytes"], 4 << 20)
 
+    def test_shared_memory_is_measured_beside_memcpy(self):
+        for op in ("read", "write"):
+            report = self.measure("--op", op, "--fabric", "shm", "--address", "127.0.0.1")
+            self.check_figures(report)
+            self.assertEqual(report["limit"]["name"], "memcpy")
+            self.assertEqual(report["verified"]["fused"], op == "read")
+
     def test_reused_buffers_and_several_connections(self):
         report = self.measure("--buffers", "reused", "--connections", "2", "--op", "write")
         self.check_figures(report)

@@ -35,7 +35,7 @@ enum uc_fabric_control_type {
     UC_FABRIC_CONTROL_CPU,
     /** numbers: streams. Answer: port to connect them to */
     UC_FABRIC_CONTROL_STREAMS,
-    /** numbers: blocks to move over them. Answer: before it starts */
+    /** numbers: blocks to move over them, whether to spin. Answer: before it starts */
     UC_FABRIC_CONTROL_MOVE,
     /** numbers: enum uc_perftest_tool, block bytes, depth, queue pairs, operations. Answer: port */
     UC_FABRIC_CONTROL_PERFTEST,

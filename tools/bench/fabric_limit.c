@@ -64,19 +64,37 @@ open_streams(struct uc_fabric_limit *limit)
 }
 
 static enum uc_status
-run_streams(struct uc_fabric_limit *limit, uint64_t blocks, double *out)
+run_streams_once(struct uc_fabric_limit *limit, uint64_t blocks, bool spin, double *out)
 {
     struct uc_fabric_control answer = {.type = UC_FABRIC_CONTROL_END_};
-    struct uc_fabric_control request = {.type = UC_FABRIC_CONTROL_MOVE, .numbers = {blocks}};
+    struct uc_fabric_control request = {.type = UC_FABRIC_CONTROL_MOVE, .numbers = {blocks, spin}};
     enum uc_status status =
             uc_fabric_control_call(limit->config->control_fd, &request, CALL_MS, &answer);
     uint64_t start_ns = uc_clock_now_ns();
 
     if (status == UC_OK) {
-        status = uc_fabric_streams_move(&limit->streams, blocks, !limit->reads);
+        status = uc_fabric_streams_move(&limit->streams, blocks, !limit->reads, spin);
     }
     if (status == UC_OK) {
         *out = rate(blocks * limit->streams.block_bytes, uc_clock_now_ns() - start_ns);
+    }
+    return status;
+}
+
+/* The better of sleeping and asking again: which it is depends on the machine and its load. */
+static enum uc_status
+run_streams(struct uc_fabric_limit *limit, uint64_t blocks, double *out)
+{
+    uint64_t half = (blocks + 1) / 2;
+    double sleeping = 0;
+    double spinning = 0;
+    enum uc_status status = run_streams_once(limit, half, false, &sleeping);
+
+    if (status == UC_OK) {
+        status = run_streams_once(limit, half, true, &spinning);
+    }
+    if (status == UC_OK) {
+        *out = sleeping > spinning ? sleeping : spinning;
     }
     return status;
 }

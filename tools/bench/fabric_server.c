@@ -196,6 +196,7 @@ set_up(struct server *server, const struct uc_fabric_control *request,
         struct uc_fabric_control *answer)
 {
     struct uc_fabric_region_key key = {.length_bytes = 0};
+    const char *address = NULL;
     enum uc_status status = plan_slots(server, request);
 
     if (status == UC_OK) {
@@ -211,6 +212,12 @@ set_up(struct server *server, const struct uc_fabric_control *request,
         return status;
     }
 
+    if (server->ops->listener_address != NULL) {
+        address = server->ops->listener_address(server->listener);
+    }
+    if (address != NULL) {
+        (void)snprintf(answer->text, sizeof(answer->text), "%s", address);
+    }
     server->ops->region_key(server->region, &key);
     answer->numbers[0] = server->ops->listener_port(server->listener);
     memcpy(&answer->numbers[1], server->nonce, UC_FABRIC_NONCE_BYTES);
@@ -287,15 +294,12 @@ start_perftest(struct server *server, const struct uc_fabric_control *request,
 
 /* Streams are moved after the answer, so that both sides start together. */
 static enum uc_status
-move_streams(struct server *server, uint64_t blocks)
+move_streams(struct server *server, uint64_t blocks, bool spin)
 {
-    enum uc_status status = UC_OK;
-
     if (server->streams.count == 0) {
         return uc_error(UC_ERR_INVALID_PARAM, "there are no streams to move blocks over");
     }
-    status = uc_fabric_streams_move(&server->streams, blocks, server->reads);
-    return status;
+    return uc_fabric_streams_move(&server->streams, blocks, server->reads, spin);
 }
 
 static enum uc_status
@@ -336,7 +340,7 @@ static enum uc_status
 follow_up(struct server *server, const struct uc_fabric_control *request)
 {
     if (request->type == UC_FABRIC_CONTROL_MOVE) {
-        return move_streams(server, request->numbers[0]);
+        return move_streams(server, request->numbers[0], request->numbers[1] != 0);
     }
     if (request->type == UC_FABRIC_CONTROL_STREAMS) {
         return uc_fabric_streams_accept(

@@ -23,6 +23,7 @@
 enum {
     CONNECT_MS = 10000,
     STALLED_S = 60,
+    SPINS_MAX = 1 << 20,
     SERVICE_BYTES = 8,
 };
 
@@ -34,6 +35,7 @@ struct share {
     uint64_t step;
     uint64_t end;
     bool send;
+    bool spins;
     bool ok;
 };
 
@@ -122,36 +124,25 @@ uc_fabric_streams_connect(
     return UC_OK;
 }
 
+/* Move all of a block. Who spins sleeps only after a long while, which also keeps the socket's time limit. */
 static bool
-send_block(int fd, const uint8_t *block, uint64_t length)
+move_block(const struct share *share, uint8_t *block, uint64_t length, bool sending)
 {
-    while (length > 0) {
-        ssize_t count = send(fd, block, length, MSG_NOSIGNAL);
+    unsigned spins = share->spins ? SPINS_MAX : 0;
 
-        if (count < 0 && errno == EINTR) {
+    while (length > 0) {
+        int flags = MSG_NOSIGNAL | (spins > 0 ? MSG_DONTWAIT : 0);
+        ssize_t count = sending ? send(share->fd, block, length, flags)
+                                : recv(share->fd, block, length, flags);
+
+        if (count < 0 && (errno == EINTR || (errno == EAGAIN && spins > 0))) {
+            spins -= spins > 0;
             continue;
         }
         if (count <= 0) {
             return false;
         }
-        block += count;
-        length -= (uint64_t)count;
-    }
-    return true;
-}
-
-static bool
-receive_block(int fd, uint8_t *block, uint64_t length)
-{
-    while (length > 0) {
-        ssize_t count = recv(fd, block, length, 0);
-
-        if (count < 0 && errno == EINTR) {
-            continue;
-        }
-        if (count <= 0) {
-            return false;
-        }
+        spins = share->spins ? SPINS_MAX : 0;
         block += count;
         length -= (uint64_t)count;
     }
@@ -169,18 +160,16 @@ move_share(void *context)
     for (uint64_t at = share->first; at < share->end && share->ok; at += share->step) {
         uint8_t *block = streams->base + at % streams->block_count * streams->stride;
 
-        share->ok = share->send ? send_block(share->fd, block, streams->block_bytes)
-                                : receive_block(share->fd, block, streams->block_bytes);
+        share->ok = move_block(share, block, streams->block_bytes, share->send);
     }
     if (share->ok) {
-        share->ok = share->send ? receive_block(share->fd, &confirmation, 1)
-                                : send_block(share->fd, &confirmation, 1);
+        share->ok = move_block(share, &confirmation, 1, !share->send);
     }
     return NULL;
 }
 
 enum uc_status
-uc_fabric_streams_move(struct uc_fabric_streams *streams, uint64_t blocks, bool send)
+uc_fabric_streams_move(struct uc_fabric_streams *streams, uint64_t blocks, bool send, bool spin)
 {
     struct share shares[UC_FABRIC_BENCH_CONNECTIONS_MAX];
     pthread_t threads[UC_FABRIC_BENCH_CONNECTIONS_MAX];
@@ -194,7 +183,8 @@ uc_fabric_streams_move(struct uc_fabric_streams *streams, uint64_t blocks, bool 
                 .first = streams->next_block + idx,
                 .step = streams->count,
                 .end = streams->next_block + blocks,
-                .send = send};
+                .send = send,
+                .spins = spin};
     }
     while (started < streams->count && error == 0) {
         error = pthread_create(&threads[started], NULL, move_share, &shares[started]);

@@ -40,12 +40,13 @@ UC_MUST_CHECK enum uc_status uc_fabric_streams_connect(
 
 /**
  * Send or receive blocks, shared evenly by the connections; returns when all are out, or in. The receiver
- * confirms, so that the sender's time includes the last byte.
+ * confirms, so that the sender's time includes the last byte. With @p spin both sides ask again and again instead
+ * of sleeping: faster where waking up is dear and there are processors to spare.
  *
  * @retval UC_ERR_UNHEALTHY the other side is gone, or has not moved for a minute
  */
 UC_MUST_CHECK enum uc_status uc_fabric_streams_move(
-        struct uc_fabric_streams *streams, uint64_t blocks, bool send);
+        struct uc_fabric_streams *streams, uint64_t blocks, bool send, bool spin);
 
 void uc_fabric_streams_close(struct uc_fabric_streams *streams);
 
