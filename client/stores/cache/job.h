@@ -21,7 +21,8 @@
 struct uc_cache_attachment {
     struct uc_cache_segment *segment;
     size_t users;
-    bool is_borrowed; /* the index in this process owns it */
+    uint64_t mapped_bytes; /* from its start on, so far */
+    bool is_borrowed;      /* the index in this process owns it */
 };
 
 struct uc_cache_item {

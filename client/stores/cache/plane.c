@@ -142,7 +142,7 @@ copy_main(void *argument)
             run_one(plane);
         } else if (plane->is_stopping) {
             break;
-        } else {
+        } else if (!uc_list_is_empty(&plane->waiting) || !uc_cache_plane_map_ahead_locked(plane)) {
             sleep_locked(plane);
         }
     }

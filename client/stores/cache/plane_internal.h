@@ -18,6 +18,7 @@ struct uc_cache_plane {
     struct uc_list waiting; /* jobs whose prerequisite has not fired */
     bool is_stopping;
     struct uc_cache_attachment *attachment; /* the latest; NULL before the first token */
+    bool is_mapping;                        /* a thread does so */
     struct uc_cache_regions regions;        /* data thread */
     struct uc_cache_plane_stats stats;
     struct uc_completion_queue *events;
@@ -44,5 +45,11 @@ UC_MUST_CHECK enum uc_status uc_cache_plane_attach_locked(
 
 /* NULL is allowed. */
 void uc_cache_plane_let_go_locked(struct uc_cache_attachment *attachment);
+
+/*
+ * With nothing else to do: let the kernel clear and map another piece of the latest segment, so that the first block
+ * of each slot need not wait for it. The lock is open meanwhile. @return whether there was a piece
+ */
+bool uc_cache_plane_map_ahead_locked(struct uc_cache_plane *plane) UC_REQUIRES(plane->lock);
 
 #endif /* UC_CACHE_STORE_PLANE_INTERNAL_H */

@@ -3,8 +3,14 @@
 /* The segment that tokens lead to: mapped once, and held by every job that moves blocks of it. */
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "client/stores/cache/plane_internal.h"
+
+enum {
+    MAP_PIECE =
+            1 << 20 /* a job that comes meanwhile waits for less than it takes to move one block */
+};
 
 void
 uc_cache_plane_let_go_locked(struct uc_cache_attachment *attachment)
@@ -70,6 +76,48 @@ uc_cache_plane_attach_locked(
 }
 
 /* ---- for whoever moves blocks by other means ---- */
+
+/* Takes no bytes from who writes there at the same time. */
+static bool
+map_piece(void *memory, size_t length)
+{
+#ifdef MADV_POPULATE_WRITE
+    return madvise(memory, length, MADV_POPULATE_WRITE) == 0;
+#else
+    (void)memory;
+    (void)length;
+    return false;
+#endif
+}
+
+bool
+uc_cache_plane_map_ahead_locked(struct uc_cache_plane *plane)
+{
+    struct uc_cache_attachment *attachment = plane->attachment;
+    uint64_t first;
+    uint64_t left;
+    size_t length;
+    bool mapped;
+
+    if (attachment == NULL || plane->is_mapping ||
+            attachment->mapped_bytes == attachment->segment->total_bytes) {
+        return false;
+    }
+
+    first = attachment->mapped_bytes;
+    left = attachment->segment->total_bytes - first;
+    length = left < MAP_PIECE ? (size_t)left : MAP_PIECE;
+    attachment->users++;
+    plane->is_mapping = true;
+    uc_mutex_unlock(&plane->lock);
+    mapped = map_piece((uint8_t *)attachment->segment->header + first, length);
+    uc_mutex_lock(&plane->lock);
+    plane->is_mapping = false;
+    /* A kernel that cannot is not asked again. */
+    attachment->mapped_bytes += mapped ? length : left;
+    uc_cache_plane_let_go_locked(attachment);
+    return true;
+}
 
 enum uc_status
 uc_cache_plane_attach(struct uc_cache_plane *plane, const uint8_t *payload, size_t payload_bytes,

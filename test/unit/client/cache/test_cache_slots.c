@@ -2,8 +2,13 @@
 
 /* The cache store in one process: coverage, damage, stale and foreign tokens, parked slots. */
 
+#include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+#include <ucm/clock.h>
 
 #include "client/stores/cache/payload.h"
 #include "client/stores/cache/segment.h"
@@ -341,11 +346,63 @@ START_TEST(prerequisite_is_waited_for_within_the_deadline)
 }
 END_TEST
 
+/* @return whether all pages of all segments of this process are there */
+static bool
+is_mapped(void)
+{
+    FILE *smaps = fopen("/proc/self/smaps", "r");
+    unsigned long long size = 0;
+    unsigned long long resident = 0;
+    unsigned long long sum = 0;
+    unsigned long long resident_sum = 0;
+    bool is_ours = false;
+    char line[512];
+
+    ck_assert_ptr_nonnull(smaps);
+    while (fgets(line, sizeof(line), smaps) != NULL) {
+        if (sscanf(line, "%llx-%llx ", &size, &resident) == 2) { /* the head of a mapping */
+            is_ours = strstr(line, "/dev/shm/") != NULL;
+        } else if (is_ours && sscanf(line, "Size: %llu", &size) == 1) {
+            sum += size;
+        } else if (is_ours && sscanf(line, "Rss: %llu", &resident) == 1) {
+            resident_sum += resident;
+        }
+    }
+    (void)fclose(smaps);
+    ck_assert_uint_gt(sum, 0);
+    return resident_sum == sum;
+}
+
+/* The first block of a slot finds its memory ready, as every later one does. */
+START_TEST(idle_threads_map_the_segment_ahead)
+{
+    struct env_options options = {.domain = env_domain(), .capacity_blocks = 1024};
+    uint64_t until_ns = uc_clock_now_ns() + (uint64_t)ENV_WAIT_MS * 1000000u;
+    struct uc_store *big;
+    void *page;
+
+    page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne(page, MAP_FAILED);
+    if (madvise(page, 4096, MADV_POPULATE_WRITE) == 0) { /* Linux 5.14 */
+        big = env_store(&options);
+        while (!is_mapped() && uc_clock_now_ns() < until_ns) {
+            (void)sched_yield();
+        }
+        ck_assert(is_mapped());
+        env_put(big, big, 1);
+        ck_assert(env_can_get(big, big, 1));
+        uc_cache_store_destroy(big);
+    }
+    (void)munmap(page, 4096);
+}
+END_TEST
+
 int
 main(void)
 {
     Suite *suite = suite_create("cache_slots");
     TCase *tcase = tcase_create("slots");
+    TCase *alone = tcase_create("alone");
     SRunner *runner;
     int failed;
 
@@ -364,6 +421,8 @@ main(void)
     tcase_add_test(tcase, sharers_conclude_together);
     tcase_add_test(tcase, prerequisite_is_waited_for_within_the_deadline);
     suite_add_tcase(suite, tcase);
+    tcase_add_test(alone, idle_threads_map_the_segment_ahead);
+    suite_add_tcase(suite, alone);
     runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);
