@@ -57,7 +57,7 @@ class SeveralServers(harness.Case):
         self.replay(*arguments, "--capacity-blocks", 120)  # and one that evicts
 
     def test_two_nodes_replay_the_conversation_trace(self):
-        limit = 3000 if PATIENCE == 1 and FABRIC == "tcp" else 300
+        limit = 3000 if PATIENCE == 1 and FABRIC == "tcp" else harness.small(300, 150)
         self.replay("--trace", harness.trace("conversation_trace.jsonl"), "--limit", limit,
                     "--block-bytes", 4096, "--capacity-blocks", 4000)
 
@@ -115,7 +115,7 @@ class SeveralServers(harness.Case):
 
     def test_killed_under_load_no_request_outlives_its_deadline(self):  # G15, G19
         self.start(block_bytes=65536, capacity_blocks=1500)
-        requests = 5000 if PATIENCE == 1 else 1000
+        requests = 5000 if PATIENCE == 1 else harness.small(1000, 250)
         deadline_ms = int(2000 * PATIENCE)
         replay = subprocess.Popen(
             [str(BIN / "ucm-bench"), "replay", "--generate", f"5:{requests}", "--nodes", "2",

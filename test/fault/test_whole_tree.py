@@ -18,7 +18,7 @@ from harness import FABRIC, PATIENCE, NodeError
 BLOCK = 65536
 COUNT = 24
 CACHE_BLOCKS = 64
-MOMENTS = 4 if PATIENCE == 1 else 2
+MOMENTS = 4 if PATIENCE == 1 else harness.small(2, 1)
 HOUR_MS = 3600 * 1000
 # Lifetimes of requests that go to branch 0, 1 and 2.
 REMOTE, OVER_REMOTE, OVER_POSIX = 5 * HOUR_MS, 2 * HOUR_MS, 0

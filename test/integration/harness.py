@@ -30,6 +30,11 @@ PATIENCE = float(os.environ.get("UCM_PATIENCE", "1"))
 BLOCK = 65536
 
 
+def small(size, emulated):
+    """A size for slow machines; the one with emulated RDMA is the slowest of them."""
+    return size if FABRIC == "tcp" else emulated
+
+
 def eventually(condition, what, seconds=20.0):
     """Wait until condition() holds; the only place that polls."""
     limit = time.monotonic() + seconds * PATIENCE

@@ -146,7 +146,7 @@ class Topologies(Case):
     def test_first_requests_of_the_public_trace_over_peer_and_tiers(self):
         lines = peer([14400000, 1800000], remote(), pipe(cache(20000), remote()),
                      pipe(cache(20000), posix(self.folder)))
-        limit = 3000 if harness.PATIENCE == 1 else 300
+        limit = 3000 if harness.PATIENCE == 1 else harness.small(300, 100)
         source = ("--trace", trace("conversation_trace.jsonl"), "--limit", limit)
         report = self.replay(lines, *SERVER, "--capacity-blocks", 100000, "--ttl-seed", 3, source=source)
         self.assertEqual(report["requests"], limit)
