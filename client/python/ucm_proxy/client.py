@@ -22,6 +22,7 @@ from ucm_proxy._native import (
     address_of,
     block_id,
 )
+from ucm_proxy._topology import block_bytes, topology
 
 _HEADER_BYTES = 8  # length of a value, little endian, in front of its bytes
 _GET_ROUNDS = 8
@@ -44,17 +45,15 @@ class Client:
                  batch=16, ttl_ms=None):
         if batch < 1:
             raise ValueError("batch must be at least 1")
-        self._assembler = StoreAssembler(_topology(store, namespace, credential, fabric))
+        self._assembler = StoreAssembler(topology(store, namespace=namespace, credential=credential,
+                                                  fabric=fabric))
         self._scheduler = self._assembler.get_scheduler()
         self._worker = self._assembler.get_worker()
         self._ttl_ms = ttl_ms
         self._lock = threading.Lock()
         self._thread = None
         self._serial = itertools.count(1)
-        self._block_bytes = _find(self._scheduler.describe(), "block_bytes")
-        if self._block_bytes is None:
-            self._assembler.close()
-            raise ValueError("the topology does not say its block_bytes; use the interfaces directly")
+        self._block_bytes = block_bytes(self._scheduler)
         self._batch = batch
         self._memory = Memory(self._block_bytes * batch)
         self._view = memoryview(self._memory)
@@ -344,32 +343,6 @@ class _Request:
         except Error:
             if error is None:
                 raise
-
-
-def _topology(store, namespace, credential, fabric):
-    options = {"namespace": namespace, "credential": credential, "fabric": fabric}
-    options = {key: value for key, value in options.items() if value is not None}
-    if isinstance(store, dict):
-        if options:
-            raise ValueError(f"{', '.join(options)}: belongs into the topology's config")
-        return store
-    servers = [store] if isinstance(store, str) else list(store)
-    return {"type": "store", "store": "remote", "config": {"servers": servers, **options}}
-
-
-def _find(description, key):
-    """The first value of a key in a description and those below it."""
-    if isinstance(description, dict):
-        if key in description:
-            return description[key]
-        description = description.values()
-    elif not isinstance(description, list):
-        return None
-    for value in description:
-        found = _find(value, key)
-        if found is not None:
-            return found
-    return None
 
 
 def _id(key):

@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Background: a thread that makes the calls of a topology, so that an engine's own threads never wait.
+
+A call hands over a ticket and returns at once; the ticket is done some time later. Tickets that ended are
+listed once by finished(), and the descriptor of fileno() is readable while there are any.
+"""
+
+import atexit
+import collections
+import itertools
+import os
+import select
+import threading
+import weakref
+
+from ucm_proxy._native import (
+    BlockPayload,
+    Error,
+    IoContext,
+    NotFoundError,
+    RequestContext,
+    RetryError,
+    StoreAssembler,
+)
+from ucm_proxy._topology import block_bytes
+
+_PREFETCH_ROUNDS = 64
+_GET_ROUNDS = 8
+
+
+class Busy(RuntimeError):
+    """More is under way than the limit allows, or the adapter is closing."""
+
+
+class Ticket:
+    """What a call asked for and, once it is done, what came of it."""
+
+    __slots__ = ("kind", "keys", "payloads", "ttl_ms", "tag", "done", "hits", "error", "event")
+
+    def __init__(self, kind, keys, payloads, ttl_ms, tag):
+        self.kind = kind  # "lookup", "put", "get" or "touch"
+        self.keys = keys
+        self.payloads = payloads
+        self.ttl_ms = ttl_ms
+        self.tag = tag  # the caller's
+        self.done = False  # set last, after hits and error
+        self.hits = None  # a bool per key: present, stored, loaded
+        self.event = threading.Event()  # set when done
+        self.error = None  # the exception that ended it; hits are then False
+
+
+class Background:
+    """Lookups, puts and gets over a topology, on a thread of their own.
+
+    memory: (address, bytes) ranges that payloads lie in, registered for as long as this lives.
+    limit: tickets under way at once; what comes on top ends with Busy.
+    listed: whether finished() is used; where every ticket is waited for, nothing need be listed.
+    """
+
+    def __init__(self, config, *, memory=(), limit=1024, timeout_ms=0, listed=True, name="ucm-engine"):
+        self._assembler = StoreAssembler(config)
+        self._scheduler = self._assembler.get_scheduler()
+        self._worker = self._assembler.get_worker()
+        self.block_bytes = block_bytes(self._scheduler)
+        self._limit = limit
+        self._io = IoContext(timeout_ms=timeout_ms)
+        self._serial = itertools.count(1)
+        self._under_way = 0  # engine's thread adds, ours subtracts: under the lock
+        self._lock = threading.Lock()
+        self._idle = threading.Condition(self._lock)
+        self._inbox = collections.deque()
+        self._outbox = collections.deque() if listed else None
+        self._waiting = {}  # job id → (generator, ticket), of our thread
+        self._closing = False
+        self.counters = collections.Counter()
+        self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._ready = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        for address, length in memory:
+            self._worker.register_memory(address, length)
+        self._thread = threading.Thread(target=self._main, name=name, daemon=True)
+        self._thread.start()
+        weakref.finalize(self, _close_descriptors, self._wake, self._ready)
+        atexit.register(self.close)  # before the package closes what is open
+
+    # The engine's side: nothing here waits.
+
+    def lookup(self, keys, *, tag=None):
+        """Which keys are present; blocks in lower tiers are lifted."""
+        return self._submit(Ticket("lookup", list(keys), None, None, tag))
+
+    def put(self, keys, pieces, *, ttl_ms=None, tag=None):
+        """Store blocks: per key the list of (address, bytes) that it lies in."""
+        return self._submit(Ticket("put", list(keys), _payloads(pieces), ttl_ms, tag))
+
+    def get(self, keys, pieces, *, tag=None):
+        """Load blocks that are there to where they are wanted."""
+        return self._submit(Ticket("get", list(keys), _payloads(pieces), None, tag))
+
+    def touch(self, keys, *, ttl_ms=None, tag=None):
+        """Mark blocks as just used."""
+        return self._submit(Ticket("touch", list(keys), None, ttl_ms, tag))
+
+    def wait(self, ticket, timeout):
+        """For threads that may wait: until a ticket is done, at most timeout seconds. Whether it is."""
+        ticket.event.wait(max(0.0, timeout))
+        return ticket.done
+
+    def finished(self):
+        """Tickets that ended since the last call, each once."""
+        try:
+            os.eventfd_read(self._ready)
+        except BlockingIOError:
+            pass
+        tickets = []
+        while self._outbox:
+            tickets.append(self._outbox.popleft())
+        return tickets
+
+    def announce(self):
+        """Make the descriptor readable for something that the caller has to tell."""
+        os.eventfd_write(self._ready, 1)
+
+    def idle(self):
+        """For threads that may wait: until nothing is under way; deadlines of jobs bound it."""
+        with self._idle:
+            self._idle.wait_for(lambda: self._under_way == 0)
+
+    def fileno(self):
+        """Readable while finished() has something."""
+        return self._ready
+
+    @property
+    def under_way(self):
+        """Tickets that are not done."""
+        return self._under_way
+
+    def close(self, timeout=None):
+        """End what is under way (deadlines of jobs bound it) and give everything back.
+
+        Returns whether that was done within the timeout in seconds; memory that payloads lie in must
+        stay until it is. Tickets are done afterwards, as always.
+        """
+        with self._lock:
+            self._closing = True
+        os.eventfd_write(self._wake, 1)
+        self._thread.join(timeout)
+        if self._thread.is_alive():
+            return False
+        atexit.unregister(self.close)
+        return True
+
+    def _submit(self, ticket):
+        with self._lock:
+            accepted = not self._closing and self._under_way < self._limit
+            if accepted:
+                self._under_way += 1
+                self._inbox.append(ticket)
+        if accepted:
+            os.eventfd_write(self._wake, 1)
+        else:
+            self._end(ticket, None, Busy("closing" if self._closing else "too much is under way"), False)
+        return ticket
+
+    def _end(self, ticket, hits, error, counted=True):
+        if error is not None:
+            hits = [False] * len(ticket.keys)
+        ticket.hits, ticket.error = hits, error
+        self.counters[f"{ticket.kind}_errors" if error is not None else f"{ticket.kind}s"] += 1
+        if hits is not None:
+            self.counters[f"{ticket.kind}_hits"] += sum(hits)
+            self.counters[f"{ticket.kind}_keys"] += len(hits)
+        ticket.done = True
+        if self._outbox is not None:
+            self._outbox.append(ticket)
+            os.eventfd_write(self._ready, 1)
+        if counted:
+            with self._lock:
+                self._under_way -= 1
+                self._idle.notify_all()
+        ticket.event.set()
+
+    # Our thread's side. A ticket is a generator that yields the job it waits for and gets its event.
+
+    def _main(self):
+        descriptor = self._worker.event_fd()
+        poll = select.poll()
+        poll.register(self._wake, select.POLLIN)
+        if descriptor >= 0:
+            poll.register(descriptor, select.POLLIN)
+        while True:
+            poll.poll(1 if descriptor < 0 and self._waiting else 1000)
+            try:
+                os.eventfd_read(self._wake)
+            except BlockingIOError:
+                pass
+            for event in self._worker.get_finished():
+                self._step(*self._waiting.pop(event.job_id), event)
+            while self._inbox:
+                ticket = self._inbox.popleft()
+                self._step(self._run(ticket), ticket, None)
+            with self._lock:
+                if self._closing and self._under_way == 0:
+                    break
+        self._assembler.close()
+
+    def _step(self, generator, ticket, event):
+        try:
+            self._waiting[generator.send(event)] = (generator, ticket)
+        except StopIteration as end:
+            self._end(ticket, end.value, None)
+        except (Error, ValueError, TypeError) as error:
+            self._end(ticket, None, error)
+
+    def _run(self, ticket):
+        request = f"engine-{os.getpid()}-{next(self._serial)}"
+        if not ticket.keys:
+            return []
+        self._scheduler.on_new_request(RequestContext(request, ticket.ttl_ms))
+        try:
+            return (yield from getattr(self, f"_run_{ticket.kind}")(request, ticket))
+        finally:
+            self._scheduler.on_request_finished(request)
+
+    def _run_lookup(self, request, ticket):
+        hits = yield from self._hits(request, ticket.keys)
+        return [hit == 1 for hit in hits]
+
+    def _run_touch(self, request, ticket):
+        self._scheduler.touch(request, b"".join(ticket.keys))
+        return [True] * len(ticket.keys)
+        yield  # a generator like the others
+
+    def _run_put(self, request, ticket):
+        token = self._scheduler.prepare_put(request, b"".join(ticket.keys))
+        stored = [False] * len(ticket.keys)
+        try:
+            stored = yield from self._move(self._worker.submit_put, token, ticket.payloads)
+        finally:
+            try:
+                self._scheduler.complete_put(request, bytes(stored))
+            except NotFoundError:  # a server was lost: nobody can say which blocks are there
+                stored = [False] * len(ticket.keys)
+        return stored
+
+    def _run_get(self, request, ticket):
+        for _ in range(_GET_ROUNDS):
+            hits = yield from self._hits(request, ticket.keys)
+            wanted = [idx for idx, hit in enumerate(hits) if hit == 1]
+            if not wanted:
+                return [False] * len(ticket.keys)
+            try:
+                token = self._scheduler.prepare_get(request, b"".join(ticket.keys[idx] for idx in wanted))
+                break
+            except NotFoundError:  # evicted in between: look again
+                continue
+        else:
+            return [False] * len(ticket.keys)
+        try:
+            payloads = [ticket.payloads[idx] for idx in wanted]
+            moved = yield from self._move(self._worker.submit_get, token, payloads)
+        finally:
+            self._scheduler.complete_get(request)
+        loaded = {idx for idx, ok in zip(wanted, moved) if ok}
+        return [idx in loaded for idx in range(len(ticket.keys))]
+
+    def _hits(self, request, keys):
+        keys = b"".join(keys)
+        for _ in range(_PREFETCH_ROUNDS):
+            hits = self._scheduler.lookup(request, keys)
+            if hits is not None:
+                return hits
+            token = self._scheduler.prepare_prefetch(request)
+            success = False
+            try:
+                job_id = next(self._serial)
+                self._worker.submit_prefetch(job_id, token)
+                success = (yield job_id).success
+            finally:
+                self._scheduler.complete_prefetch(request, success)
+        raise RetryError("the topology asks for one prefetch after the other")
+
+    def _move(self, submit, token, payloads):
+        job_id = next(self._serial)
+        submit(job_id, payloads, token, self._io)
+        event = yield job_id
+        if event.success or event.blocks is None:
+            return [event.success] * len(payloads)
+        return [bit == 1 for bit in event.blocks]
+
+
+def _payloads(pieces):
+    return [BlockPayload([address for address, _ in block], [length for _, length in block])
+            for block in pieces]
+
+
+def _close_descriptors(*descriptors):
+    for descriptor in descriptors:
+        os.close(descriptor)
