@@ -16,6 +16,7 @@
 enum {
     BACKOFF_BASE_MS = 50,
     BACKOFF_CAP_MS = 5000,
+    LATE_CALL_MS = 100, /* for a job whose deadline has passed */
 };
 
 static bool
@@ -179,10 +180,15 @@ uc_attachment_call(struct uc_attachment *attachment, enum uc_rpc_method method, 
     struct uc_data_plane *plane = attachment->plane;
     enum uc_status status = UC_ERR_UNHEALTHY;
 
+    uint64_t timeout_ms = plane->config->rpc_timeout_ms;
+
+    if (job->timed_out && timeout_ms > LATE_CALL_MS) {
+        timeout_ms = LATE_CALL_MS;
+    }
     if (attachment->rpc != NULL && !attachment->rpc_dead) {
         job->rpc_sent_ms = uc_plane_now_ms(plane);
-        status = uc_rpc_call(attachment->rpc, method, &plane->params, plane->config->rpc_timeout_ms,
-                uc_job_on_reply, job);
+        status = uc_rpc_call(
+                attachment->rpc, method, &plane->params, timeout_ms, uc_job_on_reply, job);
         job->rpc_pending = status == UC_OK;
     }
     return status;
@@ -319,12 +325,11 @@ step_connecting(struct uc_attachment *attachment, uint64_t now_ms)
                 attachment->server->name, attachment->offer_idx,
                 uc_status_name(attachment->fabric_status));
         attempt_failed(attachment, now_ms, true);
-    } else if (attachment->transport != UC_TRANSPORT_TCP && attachment->plane->transports.is_auto) {
-        uc_log_warn("server %s: %s does not connect (%s), taking the next transport",
-                attachment->server->name,
-                attachment->plane->transports.items[attachment->transport].ops->name,
+    } else if (attachment->transport == UC_TRANSPORT_VERBS &&
+               attachment->plane->transports.is_auto) {
+        uc_log_warn("server %s: verbs does not connect (%s), taking tcp", attachment->server->name,
                 uc_status_name(attachment->fabric_status));
-        attachment->avoid[attachment->transport] = true;
+        attachment->avoid_verbs = true;
         attempt_failed(attachment, now_ms, true);
     } else {
         attempt_failed(attachment, now_ms, false);

@@ -40,22 +40,20 @@ check_block(const struct uc_attachment *attachment, const struct uc_job *job,
 static bool
 bind_pieces(struct uc_job *job, const struct uc_job_block *block, enum uc_transport_id transport)
 {
-    const struct uc_fabric_caps *caps = &job->plane->transports.items[transport].caps;
-    bool needed = caps->needs_registration;
-    bool used = needed || caps->uses_registration;
+    bool needed = job->plane->transports.items[transport].caps.needs_registration;
 
     for (size_t idx = 0; idx < block->piece_count; idx++) {
         size_t piece = block->first_piece + idx;
         const struct uc_memory *memory = job->piece_memory[piece];
 
         job->pieces[piece].region =
-                used && memory != NULL ? memory->local.regions[transport] : NULL;
+                needed && memory != NULL ? memory->local.regions[transport] : NULL;
         if (needed && job->pieces[piece].region == NULL) {
             return false;
         }
     }
     job->pieces[block->first_piece + block->piece_count].region =
-            used ? job->footer_memory.regions[transport] : NULL;
+            needed ? job->footer_memory.regions[transport] : NULL;
     return !needed || job->footer_memory.regions[transport] != NULL;
 }
 

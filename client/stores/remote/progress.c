@@ -196,15 +196,36 @@ advance_ready(struct uc_data_plane *plane)
     return any;
 }
 
-/* A deadline has passed for a job that runs: stop it where it can still be stopped. */
+/*
+ * A deadline has passed for a job that runs. What moves is fenced; an answer that is still awaited is not any
+ * more: without its connection the server undoes what it was asked for.
+ */
 static void
 expire_active(struct uc_job *job)
 {
-    if (job->state == UC_JOB_BEGINNING) {
-        job->timed_out = true; /* nothing moves; the answer decides how it ends */
-    } else if (job->state == UC_JOB_MOVING && !job->timed_out) {
+    struct uc_attachment *attachment = job->attachment;
+
+    if (job->timed_out) {
+        return; /* its write_end is under way, see uc_attachment_call() */
+    }
+
+    switch (job->state) {
+    case UC_JOB_MOVING:
         job->timed_out = true;
-        uc_attachment_fail(job->attachment, "a job ran out of time");
+        uc_attachment_fail(attachment, "a job ran out of time");
+        break;
+    case UC_JOB_BEGINNING:
+    case UC_JOB_ENDING:
+        job->timed_out = true;
+        attachment->rpc_dead = true;
+        uc_attachment_fail(attachment, "a call was not answered before its job ran out of time");
+        break;
+    case UC_JOB_REPORTING: /* its blocks have failed already, and not because of the time */
+        attachment->rpc_dead = true;
+        uc_attachment_fail(attachment, "a report was not answered before its job ran out of time");
+        break;
+    case UC_JOB_WAITING:
+        break;
     }
 }
 
