@@ -58,6 +58,9 @@ on_inner_done(struct uc_fabric_op *inner, enum uc_status status)
 {
     struct fault_op *fault_op = (struct fault_op *)(void *)inner;
 
+    if (fault_op->is_corrupt) {
+        *(uint8_t *)fault_op->pieces[0].address ^= 1;
+    }
     if (!fault_op->hold_after || fault_op->endpoint->is_closed) {
         complete(fault_op, status);
         return;
@@ -116,7 +119,6 @@ on_inner_state(void *context, struct uc_fabric_endpoint *inner, enum uc_status s
     struct uc_fabric_endpoint *endpoint = context;
 
     (void)inner;
-    endpoint->is_connected = status == UC_OK;
     if (status != UC_OK) {
         endpoint->is_closed = true;
         if (!uc_list_is_empty(&endpoint->ops)) {
@@ -144,7 +146,6 @@ fault_connect(struct uc_fabric_domain *domain, const struct uc_fabric_connect *p
     endpoint = fault_endpoint_create(fabric);
     endpoint->on_state = params->on_state;
     endpoint->context = params->context;
-    endpoint->is_silent = fails && how == UC_FAULT_CONNECT_SILENT;
     endpoint->early_status = fails && how == UC_FAULT_CONNECT_REFUSED ? status : UC_OK;
     if (!fails) {
         inner.on_state = on_inner_state;
@@ -332,26 +333,40 @@ let_go(struct uc_fabric_endpoint *endpoint, struct fault_op *fault_op)
     }
 }
 
+/* @return the first or last operation of this round, or NULL */
+static struct fault_op *
+next_of_round(const struct uc_fabric_endpoint *endpoint, bool reversed)
+{
+    const struct uc_list *head = &endpoint->ops;
+    struct uc_list *node = reversed ? head->prev : head->next;
+
+    while (node != head) {
+        struct fault_op *fault_op = uc_list_entry(node, struct fault_op, link);
+
+        if (fault_op->is_of_round) {
+            return fault_op;
+        }
+        node = reversed ? node->prev : node->next;
+    }
+    return NULL;
+}
+
 static size_t
 release_held(struct uc_fabric_endpoint *endpoint, bool reversed)
 {
-    struct uc_list ops;
-    struct uc_list *node;
+    struct fault_op *fault_op;
     size_t count = 0;
 
     if (endpoint->inner == NULL || endpoint->is_closed) {
         return 0;
     }
     /* Completions may post: what they add is not for this round. */
-    uc_list_init(&ops);
-    while ((node = uc_list_take(&endpoint->ops)) != NULL) {
-        uc_list_add(&ops, node);
+    uc_list_for_each (node, &endpoint->ops) {
+        uc_list_entry(node, struct fault_op, link)->is_of_round = true;
     }
-    while (!uc_list_is_empty(&ops)) {
-        node = reversed ? ops.prev : ops.next;
-        uc_list_remove(node);
-        uc_list_add(&endpoint->ops, node);
-        let_go(endpoint, uc_list_entry(node, struct fault_op, link));
+    while ((fault_op = next_of_round(endpoint, reversed)) != NULL) {
+        fault_op->is_of_round = false;
+        let_go(endpoint, fault_op);
         count++;
     }
     return count;
@@ -397,7 +412,7 @@ fault_endpoints_poll(struct uc_fabric *fabric, const struct fault_orders *orders
         if (endpoint->early_status != UC_OK) {
             break_endpoint(endpoint, endpoint->early_status);
             handled++;
-        } else if (orders->cut && !endpoint->is_closed && !endpoint->is_silent) {
+        } else if (orders->cut && !endpoint->is_closed) {
             break_endpoint(endpoint, UC_ERR_UNHEALTHY);
             handled++;
         }

@@ -41,6 +41,7 @@ static struct {
     enum uc_fault_connect how;
     struct failure posts;
     struct failure operations;
+    struct failure corruptions;
     unsigned failing_opcodes;
     unsigned held_opcodes;
     unsigned hold_count;
@@ -50,6 +51,7 @@ static struct {
     bool needs_registration;
     char name[NAME_BYTES]; /* found under it, "" = under "fault+…" only */
     char inner_name[NAME_BYTES];
+    char hidden_name[NAME_BYTES];
     char found_name[NAME_BYTES];
 } faults = {
         .lock = PTHREAD_MUTEX_INITIALIZER,
@@ -126,6 +128,7 @@ fault_take_operation(struct fault_op *fault_op)
     unsigned opcode = 1u << fault_op->op->opcode;
 
     lock();
+    fault_op->is_corrupt = fault_op->op->opcode == UC_FABRIC_READ && take(&faults.corruptions);
     if ((faults.failing_opcodes & opcode) != 0 && take(&faults.operations)) {
         fault_op->is_forced = true;
         fault_op->status = faults.operations.status;
@@ -218,6 +221,14 @@ uc_fault_fabric_use(const char *name, const char *inner, bool needs_registration
 }
 
 void
+uc_fault_fabric_hide(const char *name)
+{
+    lock();
+    (void)snprintf(faults.hidden_name, sizeof(faults.hidden_name), "%s", name);
+    unlock();
+}
+
+void
 uc_fault_reset(void)
 {
     lock();
@@ -227,10 +238,12 @@ uc_fault_reset(void)
     faults.connects.count = 0;
     faults.posts.count = 0;
     faults.operations.count = 0;
+    faults.corruptions.count = 0;
     faults.hold_count = 0;
     faults.cut_after = 0;
     faults.needs_registration = false;
     faults.name[0] = '\0';
+    faults.hidden_name[0] = '\0';
     unlock();
 }
 
@@ -329,6 +342,14 @@ uc_fault_fail_operations(unsigned opcodes, unsigned count, enum uc_status status
     lock();
     faults.operations = (struct failure){count, status};
     faults.failing_opcodes = opcodes;
+    unlock();
+}
+
+void
+uc_fault_corrupt_reads(unsigned count)
+{
+    lock();
+    faults.corruptions.count = count;
     unlock();
 }
 
@@ -432,18 +453,23 @@ __wrap_uc_fabric_find(const char *name, const struct uc_fabric_ops **ops_out)
 {
     const struct uc_fabric_ops *inner = NULL;
     const char *inner_name = NULL;
+    bool is_hidden;
     enum uc_status status;
 
     if (name == NULL) {
         return __real_uc_fabric_find(name, ops_out);
     }
     lock();
+    is_hidden = strcmp(name, faults.hidden_name) == 0;
     if (strcmp(name, faults.name) == 0) {
         inner_name = faults.inner_name;
     } else if (strncmp(name, PREFIX, strlen(PREFIX)) == 0) {
         inner_name = name + strlen(PREFIX);
     }
     unlock();
+    if (is_hidden) {
+        return uc_error(UC_ERR_UNSUPPORTED, "fault: no %s on this machine, as told", name);
+    }
     status = __real_uc_fabric_find(inner_name == NULL ? name : inner_name, &inner);
     if (status != UC_OK || inner_name == NULL) {
         if (status == UC_OK) {

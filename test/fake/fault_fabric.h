@@ -64,6 +64,9 @@ struct uc_fault_counts {
  */
 void uc_fault_fabric_use(const char *name, const char *inner, bool needs_registration);
 
+/** A machine without the transport @p name: uc_fabric_find() answers Unsupported. */
+void uc_fault_fabric_hide(const char *name);
+
 /** No fault any more, counters 0, names as before; no wrapped fabric is open. */
 void uc_fault_reset(void);
 
@@ -86,6 +89,9 @@ void uc_fault_fail_posts(unsigned count, enum uc_status status);
 /** The next @p count operations of these opcodes complete with this status, and move nothing. */
 void uc_fault_fail_operations(unsigned opcodes, unsigned count, enum uc_status status);
 
+/** The next @p count READs complete with Ok and one wrong byte. */
+void uc_fault_corrupt_reads(unsigned count);
+
 /**
  * Hold the next @p count operations of these opcodes. A fence ends them as flushed, and until it returns it
  * may write anything where a held READ was to put its bytes, as a late packet would.
@@ -95,7 +101,7 @@ void uc_fault_hold(unsigned opcodes, enum uc_fault_point point, unsigned count);
 /** Let go on what is held, in the order posted or the other way round, and hold nothing more. */
 void uc_fault_release(bool reversed);
 
-/** Every connected endpoint of an initiator breaks, as if its peer had gone. */
+/** Every endpoint of an initiator breaks, as if its peer had gone; one that is silent fails to connect. */
 void uc_fault_cut(void);
 
 /** Likewise, once @p count more operations have completed. */

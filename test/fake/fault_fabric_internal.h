@@ -54,9 +54,7 @@ struct uc_fabric_endpoint {
     struct fault_peer *peer;          /* target side, else NULL */
     struct uc_list ops;               /* struct fault_op in the order posted, until completed */
     enum uc_status early_status;      /* to be told by the next poll; Ok = nothing */
-    bool is_silent;                   /* neither connects nor fails */
-    bool is_connected;
-    bool is_closed; /* broken or fenced: posts are refused */
+    bool is_closed;                   /* broken or fenced: posts are refused */
     void (*on_state)(void *context, struct uc_fabric_endpoint *endpoint, enum uc_status status);
     void *context;
 };
@@ -70,7 +68,9 @@ struct fault_op {
     bool is_waiting;   /* the provider has not seen it */
     bool is_held;      /* by a command */
     bool hold_after;   /* its completion will be */
+    bool is_corrupt;   /* a byte of it will be wrong */
     bool is_forced;    /* completes with status, unseen by the provider */
+    bool is_of_round;  /* is about to be released */
     bool is_completed; /* by the provider, with status */
     enum uc_status status;
     struct uc_fabric_piece pieces[];
