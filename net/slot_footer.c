@@ -5,11 +5,6 @@
 #include <assert.h>
 #include <string.h>
 
-/* Inlined: the hash is the data path's largest cost, and calls into the library keep it from growing
-   into the loop below. */
-#define XXH_INLINE_ALL
-#include <xxhash.h>
-
 #include "core/base/bytes.h"
 
 enum {
@@ -31,8 +26,6 @@ enum {
 static_assert(KEY_OFFSET + UC_BLOCK_ID_BYTES == UC_FOOTER_WRITER_OFFSET, "server part");
 static_assert(SPARE_OFFSET + 8 == UC_FOOTER_WRITER_BYTES, "writer part");
 static_assert(UC_FOOTER_WRITER_OFFSET + UC_FOOTER_WRITER_BYTES == UC_FOOTER_BYTES, "footer");
-static_assert(sizeof(XXH3_state_t) == UC_CHECKSUM_STREAM_BYTES, "state of the hash");
-static_assert(alignof(XXH3_state_t) <= alignof(struct uc_checksum_stream), "state of the hash");
 
 void
 uc_slot_footer_put_server(uint8_t *footer, enum uc_footer_state state, uint64_t generation,
@@ -76,46 +69,39 @@ uc_slot_footer_get(const uint8_t *footer, struct uc_slot_footer *footer_out)
     return UC_OK;
 }
 
-/* None of the calls fails for a state that exists and pieces that exist. */
-static void
-start(XXH3_state_t *state, const struct uc_block_id *key, uint64_t generation)
-{
-    uint8_t generation_bytes[8];
-
-    uc_put_le64(generation_bytes, generation);
-    (void)XXH3_64bits_reset(state);
-    (void)XXH3_64bits_update(state, key->bytes, UC_BLOCK_ID_BYTES);
-    (void)XXH3_64bits_update(state, generation_bytes, sizeof(generation_bytes));
-}
-
 uint64_t
 uc_slot_checksum(const struct uc_block_id *key, uint64_t generation,
         const struct uc_checksum_piece *pieces, size_t piece_count)
 {
-    XXH3_state_t state;
+    struct uc_checksum_stream stream;
 
-    start(&state, key, generation);
+    uc_checksum_stream_init(&stream, key, generation);
     for (size_t idx = 0; idx < piece_count; idx++) {
-        (void)XXH3_64bits_update(&state, pieces[idx].address, pieces[idx].length_bytes);
+        uc_copy_hash_add(&stream.hash, pieces[idx].address, pieces[idx].length_bytes);
     }
-    return XXH3_64bits_digest(&state);
+    return uc_copy_hash_sum(&stream.hash);
 }
 
 void
 uc_checksum_stream_init(
         struct uc_checksum_stream *stream, const struct uc_block_id *key, uint64_t generation)
 {
-    start((XXH3_state_t *)(void *)stream->state, key, generation);
+    uint8_t generation_bytes[8];
+
+    uc_put_le64(generation_bytes, generation);
+    uc_copy_hash_init(&stream->hash);
+    uc_copy_hash_add(&stream->hash, key->bytes, UC_BLOCK_ID_BYTES);
+    uc_copy_hash_add(&stream->hash, generation_bytes, sizeof(generation_bytes));
 }
 
 void
 uc_checksum_stream_add(struct uc_checksum_stream *stream, const void *bytes, size_t length_bytes)
 {
-    (void)XXH3_64bits_update((XXH3_state_t *)(void *)stream->state, bytes, length_bytes);
+    uc_copy_hash_add(&stream->hash, bytes, length_bytes);
 }
 
 uint64_t
 uc_checksum_stream_value(const struct uc_checksum_stream *stream)
 {
-    return XXH3_64bits_digest((const XXH3_state_t *)(const void *)stream->state);
+    return uc_copy_hash_sum(&stream->hash);
 }

@@ -15,7 +15,6 @@
 #ifndef UC_NET_SLOT_FOOTER_H
 #define UC_NET_SLOT_FOOTER_H
 
-#include <stdalign.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -24,11 +23,12 @@
 #include <ucm/compiler.h>
 #include <ucm/status.h>
 
+#include "core/base/copy_hash.h"
+
 enum {
     UC_FOOTER_BYTES = 64,
     UC_FOOTER_WRITER_OFFSET = 32,
     UC_FOOTER_WRITER_BYTES = 32,
-    UC_CHECKSUM_STREAM_BYTES = 576,
 };
 
 enum uc_footer_state {
@@ -77,7 +77,7 @@ uint64_t uc_slot_checksum(const struct uc_block_id *key, uint64_t generation,
 
 /** The same checksum over bytes that come one after the other. Caller's storage; nothing to free. */
 struct uc_checksum_stream {
-    alignas(64) uint8_t state[UC_CHECKSUM_STREAM_BYTES];
+    struct uc_copy_hash hash;
 };
 
 /** Start with the key and generation of a block. */

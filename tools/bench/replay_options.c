@@ -14,7 +14,7 @@ enum {
 
 #define MEMBER(member) offsetof(struct uc_replay_options, member)
 
-static const char *const fabric_choices[] = {"tcp", "verbs", "auto", NULL};
+static const char *const fabric_choices[] = {"shm", "tcp", "verbs", "auto", NULL};
 static const char *const half_choices[] = {"all", "first", "second", NULL};
 
 /* Numbers separated by commas. */
@@ -121,8 +121,8 @@ static const struct uc_option options_table[] = {
                 "namespace on the server", NULL},
         {"credential", UC_OPTION_TEXT, "TEXT", NULL, 0, 0, NULL, MEMBER(credential),
                 "what the server expects", NULL},
-        {"fabric", UC_OPTION_CHOICE, "tcp|verbs|auto", "auto", 0, 0, fabric_choices, MEMBER(fabric),
-                "transport of the blocks", NULL},
+        {"fabric", UC_OPTION_CHOICE, "shm|tcp|verbs|auto", "auto", 0, 0, fabric_choices,
+                MEMBER(fabric), "transport of the blocks", NULL},
         {"checksum", UC_OPTION_ON_OFF, "on|off", "on", 0, 0, NULL, MEMBER(checksum),
                 "checksums in the footers of the blocks", NULL},
         {"timeout-ms", UC_OPTION_COUNT, "MS", "30000", 1, 3600000, NULL, MEMBER(timeout_ms),

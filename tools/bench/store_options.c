@@ -18,7 +18,7 @@ static const uint64_t working_set_max = 1ull << 40;
 #define MEMBER(member) offsetof(struct uc_store_options, member)
 
 static const char *const direct_choices[] = {"auto", "fio", "uring", NULL};
-static const char *const fabric_choices[] = {"tcp", "verbs", "auto", NULL};
+static const char *const fabric_choices[] = {"shm", "tcp", "verbs", "auto", NULL};
 
 static const struct uc_option options_table[] = {
         {"config", UC_OPTION_TEXT, "FILE", NULL, 0, 0, NULL, MEMBER(config_path), "topology, YAML",
@@ -29,8 +29,8 @@ static const struct uc_option options_table[] = {
                 "start a server for this run and stop it afterwards", NULL},
         {"address", UC_OPTION_TEXT, "HOST", "127.0.0.1", 0, 0, NULL, MEMBER(address),
                 "where a spawned server listens", NULL},
-        {"fabric", UC_OPTION_CHOICE, "tcp|verbs|auto", "auto", 0, 0, fabric_choices, MEMBER(fabric),
-                "what $FABRIC stands for", NULL},
+        {"fabric", UC_OPTION_CHOICE, "shm|tcp|verbs|auto", "auto", 0, 0, fabric_choices,
+                MEMBER(fabric), "what $FABRIC stands for", NULL},
         {"blocks", UC_OPTION_COUNT, "N", "0", 0, BLOCKS_MAX, NULL, MEMBER(blocks),
                 "blocks of a sweep; 0 = from the size of the last-level cache", NULL},
         {"block-bytes", UC_OPTION_BYTES, "SIZE", "1MiB", 1, 1ull << 30, NULL, MEMBER(block_bytes),

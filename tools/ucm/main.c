@@ -40,7 +40,7 @@ print_help(FILE *file)
             "  --server=HOST:PORT     the server (default $UCM_SERVER, else 127.0.0.1:7470)\n"
             "  --namespace=NAME       its namespace (default \"default\")\n"
             "  --credential=TEXT      what the server expects (default $UCM_CREDENTIAL)\n"
-            "  --fabric=auto|tcp|verbs  how bytes move (default auto)\n"
+            "  --fabric=auto|shm|tcp|verbs  how bytes move (default auto)\n"
             "  --timeout=TIME         limit for each step (default 10s)\n"
             "  --json                 one JSON object instead of text\n"
             "  --log-level=LEVEL      error, warn, info, debug, trace (default warn)\n"

@@ -325,11 +325,12 @@ step_connecting(struct uc_attachment *attachment, uint64_t now_ms)
                 attachment->server->name, attachment->offer_idx,
                 uc_status_name(attachment->fabric_status));
         attempt_failed(attachment, now_ms, true);
-    } else if (attachment->transport == UC_TRANSPORT_VERBS &&
-               attachment->plane->transports.is_auto) {
-        uc_log_warn("server %s: verbs does not connect (%s), taking tcp", attachment->server->name,
+    } else if (attachment->transport != UC_TRANSPORT_TCP && attachment->plane->transports.is_auto) {
+        uc_log_warn("server %s: %s does not connect (%s), taking the next transport",
+                attachment->server->name,
+                attachment->plane->transports.items[attachment->transport].ops->name,
                 uc_status_name(attachment->fabric_status));
-        attachment->avoid_verbs = true;
+        attachment->avoid[attachment->transport] = true;
         attempt_failed(attachment, now_ms, true);
     } else {
         attempt_failed(attachment, now_ms, false);

@@ -85,10 +85,10 @@ struct uc_attachment {
     /* Fabric. */
     enum uc_transport_id transport;
     struct uc_fabric_endpoint *endpoint;
-    bool fabric_noted;      /* note: on_state ran */
-    size_t offer_idx;       /* the one being connected to */
-    uint32_t failed_offers; /* a bit per offer that did not connect, until one does */
-    bool avoid_verbs;       /* auto: it did not connect, take tcp */
+    bool fabric_noted;              /* note: on_state ran */
+    size_t offer_idx;               /* the one being connected to */
+    uint32_t failed_offers;         /* a bit per offer that did not connect, until one does */
+    bool avoid[UC_TRANSPORT_COUNT]; /* auto: it did not connect, take the next one */
     enum uc_status fabric_status;
 
     /* Lease: from the send time of the last answered call. */

@@ -254,6 +254,15 @@ on_fabric_state(void *context, struct uc_fabric_endpoint *endpoint, enum uc_stat
     attachment->fabric_noted = true;
 }
 
+static bool
+is_avoided(const struct uc_attachment *attachment, size_t id)
+{
+    return attachment->avoid[id] ||
+           (id == UC_TRANSPORT_VERBS &&
+                   atomic_load_explicit(&attachment->plane->transports.registration_failed,
+                           memory_order_relaxed));
+}
+
 /*
  * The best transport that both sides have, at the first of the server's addresses that has not failed.
  * @return the offer, or NULL
@@ -261,14 +270,12 @@ on_fabric_state(void *context, struct uc_fabric_endpoint *endpoint, enum uc_stat
 static const struct uc_attachment_offer *
 choose_transport(struct uc_attachment *attachment, enum uc_transport_id *id_out)
 {
-    struct uc_transports *transports = &attachment->plane->transports;
-    bool avoid_verbs = attachment->avoid_verbs ||
-                       atomic_load_explicit(&transports->registration_failed, memory_order_relaxed);
+    const struct uc_transports *transports = &attachment->plane->transports;
 
     for (size_t id = 0; id < UC_TRANSPORT_COUNT; id++) {
         const struct uc_transport *transport = &transports->items[id];
 
-        if (transport->fabric == NULL || (id == UC_TRANSPORT_VERBS && avoid_verbs)) {
+        if (transport->fabric == NULL || is_avoided(attachment, id)) {
             continue;
         }
         for (size_t idx = 0; idx < attachment->offer_count; idx++) {
@@ -316,13 +323,41 @@ uc_attachment_skip_offer(struct uc_attachment *attachment)
     return false;
 }
 
-enum uc_status
-uc_attachment_connect_fabric(struct uc_attachment *attachment)
+static enum uc_status
+no_transport(const struct uc_attachment *attachment)
+{
+    char names[ADDRESS_BYTES] = "none";
+    size_t length = 0;
+
+    for (size_t idx = 0; idx < attachment->offer_count && length < sizeof(names); idx++) {
+        length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s",
+                idx == 0 ? "" : ", ", attachment->offers[idx].name);
+    }
+    return uc_error(UC_ERR_UNSUPPORTED,
+            "server %s: no transport in common with `fabric: %s`; the server offers %s",
+            attachment->server->name, attachment->plane->config->fabric_text, names);
+}
+
+static void
+note_transport(const struct uc_attachment *attachment, const char *address, uint16_t port)
+{
+    const char *name = attachment->plane->transports.items[attachment->transport].ops->name;
+    const char *previous =
+            atomic_exchange_explicit(&attachment->plane->fabric_name, name, memory_order_relaxed);
+
+    if (previous == NULL || strcmp(previous, name) != 0) {
+        uc_log_info("remote store: server %s: blocks move over %s (%s port %u)",
+                attachment->server->name, name, address, (unsigned)port);
+    }
+}
+
+static enum uc_status
+connect_offer(struct uc_attachment *attachment, const struct uc_attachment_offer *offer)
 {
     struct uc_data_plane *plane = attachment->plane;
-    const struct uc_attachment_offer *offer = choose_transport(attachment, &attachment->transport);
     const struct uc_transport *transport = &plane->transports.items[attachment->transport];
     struct uc_fabric_connect params = {
+            .port = offer->port,
             .nonce = attachment->nonce,
             .regions = attachment->regions,
             .region_count = attachment->region_count,
@@ -331,16 +366,7 @@ uc_attachment_connect_fabric(struct uc_attachment *attachment)
             .context = attachment,
     };
     char address[ADDRESS_BYTES];
-    const char *previous;
-
-    if (offer == NULL) {
-        return uc_error(UC_ERR_UNSUPPORTED,
-                "server %s: no transport in common with `fabric: %s`; the server offers %s%s%s",
-                attachment->server->name, plane->config->fabric_text,
-                attachment->offer_count > 0 ? attachment->offers[0].name : "none",
-                attachment->offer_count > 1 ? ", " : "",
-                attachment->offer_count > 1 ? attachment->offers[1].name : "");
-    }
+    enum uc_status status;
 
     for (size_t idx = 0; idx < attachment->region_count; idx++) {
         attachment->regions[idx].address = uc_get_le64(offer->keys + REGION_KEY_BYTES * idx);
@@ -352,14 +378,33 @@ uc_attachment_connect_fabric(struct uc_attachment *attachment)
         peer_address(attachment, address, sizeof(address));
     }
     params.address = address;
-    params.port = offer->port;
-
-    previous = atomic_exchange_explicit(
-            &plane->fabric_name, transport->ops->name, memory_order_relaxed);
-    if (previous == NULL || strcmp(previous, transport->ops->name) != 0) {
-        uc_log_info("remote store: server %s: blocks move over %s (%s port %u)",
-                attachment->server->name, transport->ops->name, address, (unsigned)offer->port);
+    status = transport->ops->connect(transport->domain, &params, &attachment->endpoint);
+    if (status == UC_OK) {
+        note_transport(attachment, address, offer->port);
+        attachment->state = UC_ATTACHMENT_CONNECTING;
     }
-    attachment->state = UC_ATTACHMENT_CONNECTING;
-    return transport->ops->connect(transport->domain, &params, &attachment->endpoint);
+    return status;
+}
+
+enum uc_status
+uc_attachment_connect_fabric(struct uc_attachment *attachment)
+{
+    const struct uc_transports *transports = &attachment->plane->transports;
+
+    for (;;) {
+        const struct uc_attachment_offer *offer =
+                choose_transport(attachment, &attachment->transport);
+        enum uc_status status;
+
+        if (offer == NULL) {
+            return no_transport(attachment);
+        }
+        status = connect_offer(attachment, offer);
+        if (status != UC_ERR_UNSUPPORTED || !transports->is_auto) {
+            return status;
+        }
+        /* An offer that is not for us, such as shared memory of another host. */
+        uc_log_debug("server %s: %s", attachment->server->name, uc_last_error());
+        attachment->avoid[attachment->transport] = true;
+    }
 }

@@ -13,7 +13,7 @@
 static const char where[] = "remote store"; /* in texts */
 
 static const char *const access_choices[] = {"rw", "ro", NULL};
-static const char *const fabric_choices[] = {"auto", "tcp", "verbs", NULL};
+static const char *const fabric_choices[] = {"auto", "shm", "tcp", "verbs", NULL};
 
 static const struct uc_field fields[] = {
         {
@@ -50,7 +50,7 @@ static const struct uc_field fields[] = {
                 .type = UC_FIELD_STRING,
                 .default_text = "auto",
                 .offset = offsetof(struct uc_remote_config, fabric_text),
-                .help = "transport: auto takes verbs if both sides have it, else tcp",
+                .help = "transport: auto is shm on the server's host, else verbs if both have it, else tcp",
                 .choices = fabric_choices,
         },
         {
@@ -144,7 +144,9 @@ derive(struct uc_remote_config *config)
 {
     config->access = strcmp(config->access_text, "ro") == 0 ? UC_ACCESS_RO : UC_ACCESS_RW;
     config->fabric = UC_REMOTE_FABRIC_AUTO;
-    if (strcmp(config->fabric_text, "tcp") == 0) {
+    if (strcmp(config->fabric_text, "shm") == 0) {
+        config->fabric = UC_REMOTE_FABRIC_SHM;
+    } else if (strcmp(config->fabric_text, "tcp") == 0) {
         config->fabric = UC_REMOTE_FABRIC_TCP;
     } else if (strcmp(config->fabric_text, "verbs") == 0) {
         config->fabric = UC_REMOTE_FABRIC_VERBS;

@@ -19,7 +19,8 @@
 #include "net/rpc/messages.h"
 
 enum uc_remote_fabric {
-    UC_REMOTE_FABRIC_AUTO, /* verbs if both sides have it, else tcp */
+    UC_REMOTE_FABRIC_AUTO, /* shm on the same host, else verbs if both sides have it, else tcp */
+    UC_REMOTE_FABRIC_SHM,
     UC_REMOTE_FABRIC_TCP,
     UC_REMOTE_FABRIC_VERBS,
 };

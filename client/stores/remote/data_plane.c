@@ -5,6 +5,7 @@
 #include "client/stores/remote/data_plane.h"
 
 #include <errno.h>
+#include <stdalign.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -64,14 +65,16 @@ close_descriptors(struct uc_data_plane *plane)
 }
 
 static enum uc_status
-make_server_arrays(struct uc_data_plane *plane, size_t count)
+make_arrays(struct uc_data_plane *plane, size_t count)
 {
     plane->plans = calloc(count, sizeof(plane->plans[0]));
     plane->down_counts = calloc(count, sizeof(plane->down_counts[0]));
-    if (plane->plans == NULL || plane->down_counts == NULL) {
+    plane->sum = aligned_alloc(alignof(struct uc_load_sum), sizeof(*plane->sum));
+    if (plane->plans == NULL || plane->down_counts == NULL || plane->sum == NULL) {
         return uc_error(UC_ERR_OUT_OF_MEMORY, "remote store: no memory for %zu servers", count);
     }
 
+    plane->sum->job = NULL;
     return UC_OK;
 }
 
@@ -96,7 +99,7 @@ uc_data_plane_create(const struct uc_remote_config *config, uint64_t block_bytes
     uc_list_init(&plane->prerequisites);
     uc_list_init(&plane->ready);
 
-    status = make_server_arrays(plane, config->servers.count);
+    status = make_arrays(plane, config->servers.count);
     if (status == UC_OK) {
         status = uc_transports_open(config, &plane->transports);
     }
@@ -134,6 +137,7 @@ err_close:
 err_free:
     free(plane->plans);
     free(plane->down_counts);
+    free(plane->sum);
     free(plane);
     return status;
 }
@@ -165,6 +169,7 @@ uc_data_plane_destroy(struct uc_data_plane *plane)
     uc_transports_close(&plane->transports);
     free(plane->plans);
     free(plane->down_counts);
+    free(plane->sum);
     free(plane);
 }
 

@@ -40,20 +40,22 @@ check_block(const struct uc_attachment *attachment, const struct uc_job *job,
 static bool
 bind_pieces(struct uc_job *job, const struct uc_job_block *block, enum uc_transport_id transport)
 {
-    bool needed = job->plane->transports.items[transport].caps.needs_registration;
+    const struct uc_fabric_caps *caps = &job->plane->transports.items[transport].caps;
+    bool needed = caps->needs_registration;
+    bool used = needed || caps->uses_registration;
 
     for (size_t idx = 0; idx < block->piece_count; idx++) {
         size_t piece = block->first_piece + idx;
         const struct uc_memory *memory = job->piece_memory[piece];
 
         job->pieces[piece].region =
-                needed && memory != NULL ? memory->local.regions[transport] : NULL;
+                used && memory != NULL ? memory->local.regions[transport] : NULL;
         if (needed && job->pieces[piece].region == NULL) {
             return false;
         }
     }
     job->pieces[block->first_piece + block->piece_count].region =
-            needed ? job->footer_memory.regions[transport] : NULL;
+            used ? job->footer_memory.regions[transport] : NULL;
     return !needed || job->footer_memory.regions[transport] != NULL;
 }
 

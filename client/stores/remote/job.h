@@ -63,6 +63,7 @@ struct uc_job_block {
     size_t first_piece;       /* the payload's pieces; one more follows for the footer */
     size_t piece_count;
     size_t pending_ops;
+    uint64_t told_bytes;   /* load: of the range, by the transport */
     const char *complaint; /* load: static text to report, or NULL */
     enum uc_status status;
     bool skip; /* dump: somebody else's bytes count, nothing moves */

@@ -11,10 +11,45 @@
 #include "client/stores/remote/plane_internal.h"
 #include "client/stores/remote/verify.h"
 
+/* Sum up what the transport tells of, if it can be the checksum that the footer will show. */
+static void
+on_bytes(struct uc_fabric_op *op, const void *bytes, size_t length_bytes)
+{
+    struct uc_job_op *job_op = (struct uc_job_op *)(void *)op;
+    struct uc_job *job = job_op->job;
+    struct uc_job_block *block = &job->blocks[job_op->block_idx];
+    struct uc_load_sum *sum = job->plane->sum;
+    uint64_t left = block->size_bytes - block->told_bytes; /* the footer comes behind them */
+    size_t count = length_bytes < left ? length_bytes : (size_t)left;
+
+    if (block->told_bytes == 0) {
+        sum->job = job;
+        sum->block_idx = job_op->block_idx;
+        sum->summed_bytes = 0;
+        uc_checksum_stream_init(&sum->stream, block->key, block->entry.generation);
+    }
+    if (sum->job == job && sum->block_idx == job_op->block_idx &&
+            sum->summed_bytes == block->told_bytes) {
+        uc_checksum_stream_add(&sum->stream, bytes, count);
+        sum->summed_bytes += count;
+    }
+    block->told_bytes += count;
+}
+
+/* @return whether the sum is that of this block's whole range */
+static bool
+is_summed(const struct uc_load_sum *sum, const struct uc_job *job, size_t block_idx)
+{
+    return sum->job == job && sum->block_idx == block_idx &&
+           sum->summed_bytes == job->blocks[block_idx].size_bytes;
+}
+
 static void
 verify(struct uc_job *job, size_t block_idx)
 {
     struct uc_job_block *block = &job->blocks[block_idx];
+    struct uc_load_sum *sum = job->plane->sum;
+    uint64_t checksum = 0;
     struct uc_verify_want want = {
             .key = block->key,
             .generation = block->entry.generation,
@@ -26,6 +61,11 @@ verify(struct uc_job *job, size_t block_idx)
             .check_checksum = job->plane->config->checksum,
     };
 
+    if (is_summed(sum, job, block_idx)) {
+        checksum = uc_checksum_stream_value(&sum->stream);
+        want.checksum = &checksum;
+        sum->job = NULL;
+    }
     block->status =
             uc_verify_block(&want, job->footers + block_idx * UC_FOOTER_BYTES, &block->complaint);
     if (block->complaint != NULL) {
@@ -49,20 +89,43 @@ on_read_done(struct uc_fabric_op *op, enum uc_status status)
     }
 }
 
+/* Have the checksum made while the bytes are copied, where the transport can and the block is read as a whole. */
+static void
+listen_to_bytes(struct uc_job *job, size_t first_op, const struct uc_job_block *block)
+{
+    const struct uc_fabric_caps *caps =
+            &job->plane->transports.items[job->attachment->transport].caps;
+
+    if (!caps->feeds_bytes || !job->plane->config->checksum || block->offset_bytes != 0 ||
+            block->size_bytes != block->entry.length_bytes) {
+        return;
+    }
+
+    for (size_t idx = first_op; idx < job->op_count; idx++) {
+        job->ops[idx].op.on_bytes = on_bytes;
+    }
+}
+
 void
 uc_load_start(struct uc_job *job)
 {
     uint64_t block_bytes = job->attachment->block_bytes;
 
+    if (job->plane->sum->job == job) {
+        job->plane->sum->job = NULL; /* of the job that it was before */
+    }
     for (size_t idx = 0; idx < job->block_count; idx++) {
         const struct uc_job_block *block = &job->blocks[idx];
         /* A range that ends where the footer begins is fetched together with it. */
         bool joined = block->offset_bytes + block->size_bytes == block_bytes;
+        size_t first_op = job->op_count;
 
         if (block->status != UC_OK) {
             continue;
         }
         uc_job_add_payload_ops(job, idx, UC_FABRIC_READ, joined, on_read_done);
+        listen_to_bytes(job, first_op, block);
+        /* Last: what it shows was the case when the bytes had been read. */
         if (!joined) {
             uc_job_add_footer_op(job, idx, UC_FABRIC_READ, block_bytes, on_read_done);
         }

@@ -19,6 +19,7 @@
 #include "core/base/completion_queue.h"
 #include "core/base/list.h"
 #include "net/rpc/buffer.h"
+#include "net/slot_footer.h"
 #include "net/token_payload.h"
 
 struct uc_job;
@@ -30,6 +31,17 @@ enum uc_plane_counter {
     UC_PLANE_COUNTER_MAP(UC_PLANE_COUNTER_ENUM_) UC_PLANE_COUNTER_COUNT,
 };
 #undef UC_PLANE_COUNTER_ENUM_
+
+/**
+ * The checksum of the block whose bytes a transport tells of while it copies them. One is enough: blocks of one
+ * server come one after the other. Where blocks of two take turns, one of them is summed up after the copy.
+ */
+struct uc_load_sum {
+    struct uc_checksum_stream stream;
+    const struct uc_job *job; /* NULL: of no block */
+    size_t block_idx;
+    uint64_t summed_bytes;
+};
 
 struct uc_data_plane {
     const struct uc_remote_config *config;
@@ -63,6 +75,7 @@ struct uc_data_plane {
     uint64_t verbs_op_count;      /* posted and not done: worth spinning for */
     struct uc_rpc_buffer params;  /* of the call being made */
     struct uc_token_mac *mac;
+    struct uc_load_sum *sum;
 
     /* Read by any thread. */
     atomic_uint *down_counts;   /* per server: attachments that are down */

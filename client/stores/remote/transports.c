@@ -7,7 +7,12 @@
 
 #include <ucm/log.h>
 
-static const char *const transport_names[UC_TRANSPORT_COUNT] = {"verbs", "tcp"};
+#include "core/base/host_memory.h"
+
+static const char *const transport_names[UC_TRANSPORT_COUNT] = {"shm", "verbs", "tcp"};
+
+static const enum uc_remote_fabric demanded_by[UC_TRANSPORT_COUNT] = {
+        UC_REMOTE_FABRIC_SHM, UC_REMOTE_FABRIC_VERBS, UC_REMOTE_FABRIC_TCP};
 
 static enum uc_status
 transport_open(const struct uc_remote_config *config, enum uc_transport_id id,
@@ -61,22 +66,18 @@ uc_transports_open(const struct uc_remote_config *config, struct uc_transports *
     transports->is_auto = config->fabric == UC_REMOTE_FABRIC_AUTO;
     transports->max_piece_count = UINT32_MAX;
 
-    if (config->fabric != UC_REMOTE_FABRIC_TCP) {
-        status = transport_open(config, UC_TRANSPORT_VERBS, &transports->items[UC_TRANSPORT_VERBS]);
+    for (size_t id = 0; id < UC_TRANSPORT_COUNT; id++) {
+        if (!transports->is_auto && config->fabric != demanded_by[id]) {
+            continue;
+        }
+        status = transport_open(config, (enum uc_transport_id)id, &transports->items[id]);
         if (status == UC_OK) {
-            note_caps(transports, UC_TRANSPORT_VERBS);
-        } else if (!transports->is_auto) {
+            note_caps(transports, (enum uc_transport_id)id);
+        } else if (!transports->is_auto || id == UC_TRANSPORT_TCP) {
             goto err_fini;
         } else {
-            uc_log_debug("remote store: no verbs here: %s", uc_last_error());
+            uc_log_debug("remote store: no %s here: %s", transport_names[id], uc_last_error());
         }
-    }
-    if (config->fabric != UC_REMOTE_FABRIC_VERBS) {
-        status = transport_open(config, UC_TRANSPORT_TCP, &transports->items[UC_TRANSPORT_TCP]);
-        if (status != UC_OK) {
-            goto err_fini;
-        }
-        note_caps(transports, UC_TRANSPORT_TCP);
     }
     return UC_OK;
 
@@ -100,18 +101,39 @@ uc_transports_close(struct uc_transports *transports)
     uc_mutex_fini(&transports->register_lock);
 }
 
+/* What is known of the memory: a transport of the same host can use the file behind it. */
+static struct uc_fabric_memory
+describe_memory(void *address, uint64_t length_bytes)
+{
+    struct uc_fabric_memory memory = uc_fabric_host_memory(address, length_bytes);
+
+    (void)uc_host_memory_find(address, length_bytes, &memory.fd, &memory.fd_offset_bytes);
+    return memory;
+}
+
+/* Auto: from now on without the transport that needs what it cannot have. Said once. */
+static void
+give_up_transport(struct uc_transports *transports, size_t id)
+{
+    if (!atomic_exchange_explicit(&transports->registration_failed, true, memory_order_relaxed)) {
+        uc_log_warn("remote store: %s cannot register memory and is not used from now on: %s",
+                transport_names[id], uc_last_error());
+    }
+}
+
 enum uc_status
 uc_transports_register(struct uc_transports *transports, void *address, uint64_t length_bytes,
         struct uc_local_memory *local_out)
 {
     struct uc_local_memory local = {.regions = {NULL}};
-    struct uc_fabric_memory memory = uc_fabric_host_memory(address, length_bytes);
+    struct uc_fabric_memory memory = describe_memory(address, length_bytes);
 
     for (size_t id = 0; id < UC_TRANSPORT_COUNT; id++) {
         struct uc_transport *transport = &transports->items[id];
         enum uc_status status;
 
-        if (transport->fabric == NULL || !transport->caps.needs_registration) {
+        if (transport->fabric == NULL ||
+                !(transport->caps.needs_registration || transport->caps.uses_registration)) {
             continue;
         }
         uc_mutex_lock(&transports->register_lock);
@@ -121,16 +143,15 @@ uc_transports_register(struct uc_transports *transports, void *address, uint64_t
         if (status == UC_OK) {
             continue;
         }
+        local.regions[id] = NULL;
+        if (!transport->caps.needs_registration) {
+            continue; /* slower, not wrong */
+        }
         if (!transports->is_auto) {
             uc_transports_deregister(transports, &local);
             return status;
         }
-        local.regions[id] = NULL;
-        if (!atomic_exchange_explicit(
-                    &transports->registration_failed, true, memory_order_relaxed)) {
-            uc_log_warn("remote store: %s cannot register memory and is not used from now on: %s",
-                    transport_names[id], uc_last_error());
-        }
+        give_up_transport(transports, id);
     }
 
     *local_out = local;

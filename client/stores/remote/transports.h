@@ -24,7 +24,8 @@
 #include "net/fabric.h"
 
 enum uc_transport_id {
-    UC_TRANSPORT_VERBS, /* in order of preference */
+    UC_TRANSPORT_SHM, /* in order of preference */
+    UC_TRANSPORT_VERBS,
     UC_TRANSPORT_TCP,
     UC_TRANSPORT_COUNT,
 };
@@ -44,7 +45,7 @@ struct uc_transports {
     uint32_t max_piece_count; /* per operation, on the most modest one */
 };
 
-/** A range as the transports know it; NULL where none is needed. */
+/** A range as the transports know it; NULL where none is needed or of use. */
 struct uc_local_memory {
     struct uc_fabric_region *regions[UC_TRANSPORT_COUNT];
 };
@@ -60,7 +61,10 @@ UC_MUST_CHECK enum uc_status uc_transports_open(
 /** No endpoint and no registered memory may be left. Zeroed ones are allowed. */
 void uc_transports_close(struct uc_transports *transports);
 
-/** All or nothing, but for auto: there a refusal by verbs is logged and ends the use of verbs. */
+/**
+ * All or nothing, but for transports that need none, and for auto: there a refusal by verbs is logged and ends the
+ * use of verbs.
+ */
 UC_MUST_CHECK enum uc_status uc_transports_register(struct uc_transports *transports, void *address,
         uint64_t length_bytes, struct uc_local_memory *local_out);
 

@@ -29,6 +29,7 @@ struct uc_verify_want {
     const struct uc_checksum_piece *pieces; /* the bytes of that range */
     size_t piece_count;
     bool check_checksum;
+    const uint64_t *checksum; /* of those pieces where it is known already, else NULL */
 };
 
 /**

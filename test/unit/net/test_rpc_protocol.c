@@ -464,7 +464,7 @@ END_TEST
 /* Those of the fabrics, named tcp-… and so on, are their own suites'. */
 START_TEST(no_example_goes_unchecked)
 {
-    static const char *const others[] = {"tcp-", "verbs-", NULL};
+    static const char *const others[] = {"shm-", "tcp-", "verbs-", NULL};
 
     ck_assert_uint_eq(uc_protocol_example_count(others), EXAMPLE_COUNT + OTHER_EXAMPLES);
 }

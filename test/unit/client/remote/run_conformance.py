@@ -10,9 +10,9 @@ import tempfile
 
 
 def main():
-    server_path, suite_path, count = sys.argv[1:4]
+    server_path, suite_path, count, fabric = sys.argv[1:5]
     servers = [subprocess.Popen(
-        [server_path, "--listen=127.0.0.1:0", "--fabric=tcp", "--fabric_port=0",
+        [server_path, "--listen=127.0.0.1:0", f"--fabric={fabric}", "--fabric_port=0",
          "--ready_file=-", "--block_bytes=64KiB", "--capacity_blocks=256", "--log_level=warn"],
         stdout=subprocess.PIPE, text=True) for _ in range(int(count))]
     try:
@@ -20,7 +20,7 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             config = os.path.join(folder, "remote.yaml")
             with open(config, "w", encoding="utf-8") as file:
-                file.write("type: store\nstore: remote\nconfig:\n  fabric: tcp\n  servers: "
+                file.write(f"type: store\nstore: remote\nconfig:\n  fabric: {fabric}\n  servers: "
                            + json.dumps([f"127.0.0.1:{port}" for port in ports]) + "\n")
             return subprocess.run([suite_path, config], check=False).returncode
     finally:
