@@ -28,11 +28,12 @@ function(uc_version_script target map)
     set_target_properties(${target} PROPERTIES LINK_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${map})
 endfunction()
 
-# uc_add_test(name SOURCES … LIBRARIES … [FAKE_ALLOC] [FAULT_FABRIC] [THREADS] [LABELS …] [TIMEOUT s]): one Check
+# uc_add_test(name SOURCES … LIBRARIES … [ALLOC_COUNT] [FAKE_ALLOC] [FAULT_FABRIC] [THREADS] [LABELS …] [TIMEOUT s]): one Check
 # executable per suite, so that a crash is one red line. FAKE_ALLOC wraps the allocator (test/fake/fake_alloc.h),
-# FAULT_FABRIC the transports (test/fake/fault_fabric.h). THREADS: the cases do not survive fork.
+# FAULT_FABRIC the transports (test/fake/fault_fabric.h),
+# ALLOC_COUNT counts allocations (test/fake/alloc_count.h). THREADS: the cases do not survive fork.
 function(uc_add_test name)
-    cmake_parse_arguments(arg "FAKE_ALLOC;FAULT_FABRIC;THREADS" "TIMEOUT" "SOURCES;LIBRARIES;LABELS" ${ARGN})
+    cmake_parse_arguments(arg "ALLOC_COUNT;FAKE_ALLOC;FAULT_FABRIC;THREADS" "TIMEOUT" "SOURCES;LIBRARIES;LABELS" ${ARGN})
     if(NOT arg_TIMEOUT)
         set(arg_TIMEOUT 60)
     endif()
@@ -42,6 +43,9 @@ function(uc_add_test name)
     add_executable(${name} ${arg_SOURCES})
     target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
     target_link_libraries(${name} PRIVATE ${arg_LIBRARIES} PkgConfig::CHECK Threads::Threads)
+    if(arg_ALLOC_COUNT)
+        target_sources(${name} PRIVATE ${CMAKE_SOURCE_DIR}/test/fake/alloc_count.c)
+    endif()
     if(arg_FAKE_ALLOC)
         target_sources(${name} PRIVATE ${CMAKE_SOURCE_DIR}/test/fake/fake_alloc.c)
         target_link_options(${name} PRIVATE

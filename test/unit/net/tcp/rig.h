@@ -39,6 +39,7 @@ struct rig {
     int gone_count;
     int hold_count; /* successful ones */
     int release_count;
+    int wrong_hold_count; /* outside the region, or of a FLUSH */
 };
 
 extern struct rig rig;
