@@ -38,6 +38,7 @@ main(int argc, char **argv)
     suite_add_tcase(suite, killed_initiator_cases());
     suite_add_tcase(suite, connection_cases());
     suite_add_tcase(suite, soak_cases());
+    suite_add_tcase(suite, steady_cases());
     runner = srunner_create(suite);
     srunner_set_fork_status(runner, CK_NOFORK); /* threads, and registered memory */
     srunner_run_all(runner, CK_ENV);

@@ -292,5 +292,6 @@ TCase *killed_cases(void);
 TCase *killed_initiator_cases(void);
 TCase *connection_cases(void);
 TCase *soak_cases(void);
+TCase *steady_cases(void);
 
 #endif /* UC_TEST_FABRIC_HARNESS_H */
