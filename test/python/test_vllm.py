@@ -105,7 +105,7 @@ def test_results_of_older_versions_have_no_keys(server):
     engine = Engine(remote(server))
     old = make_tier(vllm.SecondaryTierManager, types)(vllm.spec(), engine.view, "x", remote(server))
     old.submit_load(vllm.JobMetadata(1, keys_of(1), [0], True, None))
-    harness.eventually(lambda: (ended := old.get_finished()) and ended == [OldResult(1, False)], "the job ends")
+    harness.eventually(lambda: old.get_finished() == [OldResult(1, False)], "the job ends")
     old.shutdown()
     engine.tier.shutdown()
 

@@ -100,10 +100,9 @@ class Background:
         """Mark blocks as just used."""
         return self._submit(Ticket("touch", list(keys), None, ttl_ms, tag))
 
-    def wait(self, ticket, timeout):
-        """For threads that may wait: until a ticket is done, at most timeout seconds. Whether it is."""
-        ticket.event.wait(max(0.0, timeout))
-        return ticket.done
+    def wait(self, ticket):
+        """For threads that may wait: until a ticket is done. Deadlines of jobs and calls bound it."""
+        ticket.event.wait()
 
     def finished(self):
         """Tickets that ended since the last call, each once."""
@@ -169,14 +168,15 @@ class Background:
         if hits is not None:
             self.counters[f"{ticket.kind}_hits"] += sum(hits)
             self.counters[f"{ticket.kind}_keys"] += len(hits)
-        ticket.done = True
-        if self._outbox is not None:
-            self._outbox.append(ticket)
-            os.eventfd_write(self._ready, 1)
-        if counted:
-            with self._lock:
+        with self._lock:
+            if counted:
                 self._under_way -= 1
                 self._idle.notify_all()
+            if self._outbox is not None:
+                self._outbox.append(ticket)
+            ticket.done = True
+        if self._outbox is not None:
+            os.eventfd_write(self._ready, 1)
         ticket.event.set()
 
     # Our thread's side. A ticket is a generator that yields the job it waits for and gets its event.

@@ -11,7 +11,7 @@ storage/backend_factory.py at aaf8ab0e. SGLang loads the class itself:
 
 Every rank has a backend and stores its own part of a page (with MLA all ranks' parts are equal and rank 0's
 serves all). A page exists when all parts do: each rank asks for all and gets the same answer. SGLang calls
-from threads made for it, which may wait; no call waits longer than `timeout` seconds.
+from threads made for it, which may wait; `timeout` (seconds) bounds each transfer.
 """
 
 from ucm_proxy._topology import topology
@@ -87,17 +87,16 @@ class HiCache:
                   for idx in range(len(keys))]
         if sum(size for _, size in pieces[0]) > self._background.block_bytes:
             raise ValueError(f"a page has {sum(size for _, size in pieces[0])} bytes, the store's blocks "
-                             f"{self._background.block_bytes}: give the namespace block_bytes of at least that")
+                             f"{self._background.block_bytes}: raise block_bytes of the namespace")
         return self._run(kind, [self._keys.part(key, self._rank) for key in keys], pieces)
 
     def _run(self, kind, keys, pieces=None):
-        """A ticket, waited for. What fails or takes too long is a miss; the memory is safe: see close()."""
+        """A ticket, waited for. What fails or takes too long is a miss."""
         call = getattr(self._background, kind)
         ticket = call(keys) if pieces is None else call(keys, pieces)
-        # Jobs end by their own deadline; as much again is for the control calls around them.
-        self._background.wait(ticket, 2 * self._timeout + 5)
-        if not ticket.done:
-            raise TimeoutError(f"ucm: {kind} of {len(keys)} blocks is still under way")
+        # Jobs end by their deadline and control calls by theirs. Going away earlier would hand memory back
+        # that bytes may still arrive in.
+        self._background.wait(ticket)
         return ticket.hits
 
     # The older calls copy: SGLang falls back to them where interface_v1 is not set.
