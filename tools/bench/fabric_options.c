@@ -69,6 +69,10 @@ check_together(const struct uc_fabric_bench_options *options)
         return uc_error(UC_ERR_INVALID_PARAM,
                 "--block-bytes must be a multiple of --pieces: all pieces have the same size");
     }
+    if (options->connections > options->depth) {
+        return uc_error(UC_ERR_INVALID_PARAM,
+                "--connections is more than --depth: some would have nothing to do");
+    }
     if (options->block_bytes * options->depth > 16 * gib) {
         return uc_error(UC_ERR_INVALID_PARAM,
                 "--block-bytes times --depth is more than 16 GiB; lower one of them");

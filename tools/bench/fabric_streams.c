@@ -34,6 +34,7 @@ struct share {
     uint64_t first;
     uint64_t step;
     uint64_t end;
+    uint64_t block_count; /* a multiple of step: no two connections ever meet in a block */
     bool send;
     bool spins;
     bool ok;
@@ -158,7 +159,7 @@ move_share(void *context)
 
     share->ok = true;
     for (uint64_t at = share->first; at < share->end && share->ok; at += share->step) {
-        uint8_t *block = streams->base + at % streams->block_count * streams->stride;
+        uint8_t *block = streams->base + at % share->block_count * streams->stride;
 
         share->ok = move_block(share, block, streams->block_bytes, share->send);
     }
@@ -173,9 +174,14 @@ uc_fabric_streams_move(struct uc_fabric_streams *streams, uint64_t blocks, bool 
 {
     struct share shares[UC_FABRIC_BENCH_CONNECTIONS_MAX];
     pthread_t threads[UC_FABRIC_BENCH_CONNECTIONS_MAX];
+    uint64_t block_count = streams->block_count - streams->block_count % streams->count;
     size_t started = 1; /* the first runs in this thread */
     bool ok = true;
     int error = 0;
+
+    if (block_count == 0) {
+        return uc_error(UC_ERR_INVALID_PARAM, "there are more streams than blocks");
+    }
 
     for (size_t idx = 0; idx < streams->count; idx++) {
         shares[idx] = (struct share){.streams = streams,
@@ -183,6 +189,7 @@ uc_fabric_streams_move(struct uc_fabric_streams *streams, uint64_t blocks, bool 
                 .first = streams->next_block + idx,
                 .step = streams->count,
                 .end = streams->next_block + blocks,
+                .block_count = block_count,
                 .send = send,
                 .spins = spin};
     }
@@ -201,7 +208,7 @@ uc_fabric_streams_move(struct uc_fabric_streams *streams, uint64_t blocks, bool 
     if (error != 0) {
         return uc_log_errno(error, "fabric: pthread_create");
     }
-    streams->next_block = (streams->next_block + blocks) % streams->block_count;
+    streams->next_block += blocks - blocks % streams->count; /* every connection keeps its blocks */
     return ok ? UC_OK : uc_error(UC_ERR_UNHEALTHY, "a bare stream broke or stood still");
 }
 

@@ -103,6 +103,7 @@ static const char *const wrong_lines[] = {
         "--rounds 100",
         "--seconds 0",
         "--connections 65",
+        "--connections 9 --depth 8",
         "--block-bytes 1GiB --depth 17",
         "--server a:1 --connect b:1",
         "--no-such-option",
