@@ -52,15 +52,23 @@ complete(struct fault_op *fault_op, enum uc_status status)
     fault_note_completion();
 }
 
+/* A byte changes on the way: before anybody looks at it, and once. */
+static void
+corrupt(struct fault_op *fault_op)
+{
+    if (fault_op->is_corrupt) {
+        fault_op->is_corrupt = false;
+        *(uint8_t *)fault_op->pieces[0].address ^= 1;
+    }
+}
+
 /* The provider has completed an operation. */
 static void
 on_inner_done(struct uc_fabric_op *inner, enum uc_status status)
 {
     struct fault_op *fault_op = (struct fault_op *)(void *)inner;
 
-    if (fault_op->is_corrupt) {
-        *(uint8_t *)fault_op->pieces[0].address ^= 1;
-    }
+    corrupt(fault_op);
     if (!fault_op->hold_after || fault_op->endpoint->is_closed) {
         complete(fault_op, status);
         return;
@@ -75,8 +83,10 @@ on_inner_done(struct uc_fabric_op *inner, enum uc_status status)
 static void
 on_inner_bytes(struct uc_fabric_op *inner, const void *bytes, size_t length_bytes)
 {
-    struct uc_fabric_op *op = ((struct fault_op *)(void *)inner)->op;
+    struct fault_op *fault_op = (struct fault_op *)(void *)inner;
+    struct uc_fabric_op *op = fault_op->op;
 
+    corrupt(fault_op);
     op->on_bytes(op, bytes, length_bytes);
 }
 
