@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -17,30 +16,15 @@
 #include <ucm/log.h>
 
 #include "server/fabric_peers.h"
-#include "server/fabric_places.h"
+#include "server/fabric_units.h"
 #include "server/secret.h"
 
 enum {
-    UNITS_MAX = 2 + UC_FABRIC_PLACES_MAX, /* tcp, shm, and verbs once per place */
     POLL_BUDGET = 128,
-    NAMES_BYTES = 32,
-};
-
-/* What a callback needs: whose listener it was. */
-struct unit_context {
-    struct uc_fabric_thread *thread;
-    struct uc_fabric_unit *unit;
-    const struct uc_fabric_place *place;
 };
 
 struct uc_fabric_thread {
-    struct uc_namespace *ns;
-    struct uc_fabric_unit units[UNITS_MAX];
-    struct unit_context contexts[UNITS_MAX];
-    size_t unit_count;
-    struct uc_fabric_place places[UC_FABRIC_PLACES_MAX];
-    size_t place_count;
-    char names[NAMES_BYTES];
+    struct uc_fabric_units units;
     struct uc_fabric_peers peers;
     struct uc_list waiting; /* fences with a half-accepted endpoint; fabric thread */
     struct uc_mutex lock;
@@ -70,65 +54,6 @@ clear_fd(int fd)
 
     (void)got; /* nothing there is fine */
 }
-
-static enum uc_status
-on_admit(void *context, const uint8_t nonce[UC_FABRIC_NONCE_BYTES],
-        struct uc_fabric_admission *admission_out)
-{
-    struct unit_context *unit_context = context;
-    struct uc_fabric_peer *peer =
-            uc_fabric_peers_admit(&unit_context->thread->peers, unit_context->unit, nonce);
-
-    if (peer == NULL) {
-        return UC_ERR_PERMISSION_DENIED;
-    }
-
-    admission_out->domain = unit_context->unit->domain;
-    admission_out->access = peer->access;
-    admission_out->peer = peer;
-    return UC_OK;
-}
-
-static void
-on_connected(void *context, void *peer, struct uc_fabric_endpoint *endpoint)
-{
-    (void)context;
-    ((struct uc_fabric_peer *)peer)->endpoint = endpoint;
-}
-
-static void
-on_gone(void *context, void *peer)
-{
-    (void)context;
-    uc_fabric_peers_drop(peer);
-}
-
-static enum uc_status
-on_hold(void *context, void *peer, uint32_t region_idx, uint64_t offset_bytes,
-        uint64_t length_bytes, uint64_t generation, enum uc_fabric_opcode opcode)
-{
-    const struct unit_context *unit_context = context;
-
-    return uc_namespace_hold(unit_context->thread->ns, ((struct uc_fabric_peer *)peer)->access,
-            region_idx, offset_bytes, length_bytes, generation, opcode);
-}
-
-static void
-on_release(void *context, void *peer, uint32_t region_idx, uint64_t offset_bytes)
-{
-    const struct unit_context *unit_context = context;
-
-    (void)peer;
-    uc_namespace_release(unit_context->thread->ns, region_idx, offset_bytes);
-}
-
-static const struct uc_fabric_target_ops target_ops = {
-        .admit = on_admit,
-        .connected = on_connected,
-        .gone = on_gone,
-        .hold = on_hold,
-        .release = on_release,
-};
 
 static void
 report_done(struct uc_fabric_thread *thread, struct uc_fence *fence)
@@ -174,8 +99,8 @@ sleep_ms(const struct uc_fabric_thread *thread)
     uint64_t next_ms = UC_TIME_NEVER_MS;
     uint64_t now_ms = uc_clock_now_ns() / 1000000;
 
-    for (size_t idx = 0; idx < thread->unit_count; idx++) {
-        const struct uc_fabric_unit *unit = &thread->units[idx];
+    for (size_t idx = 0; idx < thread->units.count; idx++) {
+        const struct uc_fabric_unit *unit = &thread->units.items[idx];
         uint64_t deadline_ms = unit->ops->next_deadline_ms(unit->fabric);
 
         next_ms = deadline_ms < next_ms ? deadline_ms : next_ms;
@@ -192,19 +117,19 @@ sleep_ms(const struct uc_fabric_thread *thread)
 static void
 sleep_until_work(struct uc_fabric_thread *thread)
 {
-    struct pollfd pollfds[UNITS_MAX + 1];
+    struct pollfd pollfds[UC_FABRIC_UNITS_MAX + 1];
 
-    for (size_t idx = 0; idx < thread->unit_count; idx++) {
-        const struct uc_fabric_unit *unit = &thread->units[idx];
+    for (size_t idx = 0; idx < thread->units.count; idx++) {
+        const struct uc_fabric_unit *unit = &thread->units.items[idx];
 
         if (!unit->ops->arm(unit->fabric)) {
             return;
         }
         pollfds[idx] = (struct pollfd){.fd = unit->ops->event_fd(unit->fabric), .events = POLLIN};
     }
-    pollfds[thread->unit_count] = (struct pollfd){.fd = thread->wake_fd, .events = POLLIN};
-    (void)poll(pollfds, thread->unit_count + 1, sleep_ms(thread));
-    if ((pollfds[thread->unit_count].revents & POLLIN) != 0) {
+    pollfds[thread->units.count] = (struct pollfd){.fd = thread->wake_fd, .events = POLLIN};
+    (void)poll(pollfds, thread->units.count + 1, sleep_ms(thread));
+    if ((pollfds[thread->units.count].revents & POLLIN) != 0) {
         clear_fd(thread->wake_fd);
     }
 }
@@ -214,8 +139,8 @@ poll_units(struct uc_fabric_thread *thread)
 {
     size_t handled = 0;
 
-    for (size_t idx = 0; idx < thread->unit_count; idx++) {
-        handled += thread->units[idx].ops->poll(thread->units[idx].fabric, POLL_BUDGET);
+    for (size_t idx = 0; idx < thread->units.count; idx++) {
+        handled += thread->units.items[idx].ops->poll(thread->units.items[idx].fabric, POLL_BUDGET);
     }
     return handled;
 }
@@ -233,8 +158,8 @@ fabric_main(void *argument)
     }
 
     /* Closing a listener drops what was half accepted, so one round ends every endpoint. */
-    for (size_t idx = 0; idx < thread->unit_count; idx++) {
-        uc_fabric_unit_stop(&thread->units[idx]);
+    for (size_t idx = 0; idx < thread->units.count; idx++) {
+        uc_fabric_unit_stop(&thread->units.items[idx]);
     }
     run_fences(thread);
     (void)uc_fabric_peers_fence_all(&thread->peers);
@@ -262,95 +187,6 @@ start_thread(struct uc_fabric_thread *thread)
     return UC_OK;
 }
 
-/* Each name once, however many units it has. */
-static void
-note_name(struct uc_fabric_thread *thread, const char *name)
-{
-    size_t used = strlen(thread->names);
-
-    if (strstr(thread->names, name) == NULL) {
-        (void)snprintf(thread->names + used, sizeof(thread->names) - used, "%s%s",
-                used == 0 ? "" : "+", name);
-    }
-}
-
-static enum uc_status
-add_unit(struct uc_fabric_thread *thread, const struct uc_server_config *config,
-        const struct uc_fabric_place *place, const char *name)
-{
-    struct uc_fabric_unit_config unit_config = {
-            .name = name,
-            .address = place->address,
-            .device = place->device[0] == '\0' ? NULL : place->device,
-            .port = (uint16_t)config->fabric_port,
-    };
-    struct uc_fabric_unit *unit = &thread->units[thread->unit_count];
-    struct unit_context *context = &thread->contexts[thread->unit_count];
-    enum uc_status status;
-
-    context->thread = thread;
-    context->unit = unit;
-    context->place = place;
-    status = uc_fabric_unit_open(&unit_config, thread->ns, &target_ops, context, unit);
-    if (status != UC_OK) {
-        return uc_error(status, "cannot serve on %s port %u (keys fabric_address, fabric_port): %s",
-                place->address, unit_config.port, uc_last_error());
-    }
-
-    note_name(thread, name);
-    thread->unit_count++;
-    if (unit->address == NULL) {
-        uc_log_info("fabric %s: serves on %s port %u", name, place->address, unit->port);
-    } else {
-        uc_log_info("fabric %s: serves this host at %s", name, unit->address);
-    }
-    return UC_OK;
-}
-
-/* In reverse order of preference. What `auto` can do without is left out, and said. */
-static const struct fabric_row {
-    const char *name;
-    bool is_optional;
-    bool is_everywhere; /* a unit per place, else one on the first */
-} fabric_rows[] = {{"tcp", false, false}, {"verbs", true, true}, {"shm", true, false}};
-
-/* The most preferred place last: see uc_fabric_thread_describe(). */
-static enum uc_status
-add_units(struct uc_fabric_thread *thread, const struct uc_server_config *config,
-        const struct fabric_row *row)
-{
-    bool may_fail = row->is_optional && strcmp(config->fabric, "auto") == 0;
-
-    for (size_t idx = row->is_everywhere ? thread->place_count : 1; idx > 0; idx--) {
-        enum uc_status status = add_unit(thread, config, &thread->places[idx - 1], row->name);
-
-        if (status != UC_OK && !may_fail) {
-            return status;
-        }
-        if (status != UC_OK) {
-            uc_log_info("fabric %s: not offered: %s", row->name, uc_last_error());
-        }
-    }
-    return UC_OK;
-}
-
-static enum uc_status
-open_units(struct uc_fabric_thread *thread, const struct uc_server_config *config)
-{
-    bool is_auto = strcmp(config->fabric, "auto") == 0;
-
-    for (size_t idx = 0; idx < sizeof(fabric_rows) / sizeof(fabric_rows[0]); idx++) {
-        if (is_auto || strcmp(config->fabric, fabric_rows[idx].name) == 0) {
-            enum uc_status status = add_units(thread, config, &fabric_rows[idx]);
-
-            if (status != UC_OK) {
-                return status;
-            }
-        }
-    }
-    return UC_OK;
-}
-
 static enum uc_status
 open_descriptors(struct uc_fabric_thread *thread)
 {
@@ -373,7 +209,6 @@ uc_fabric_thread_create(const struct uc_server_config *config, const char *host,
         return uc_error(UC_ERR_OUT_OF_MEMORY, "no memory for the fabric thread");
     }
 
-    thread->ns = ns;
     uc_fabric_peers_init(&thread->peers);
     uc_list_init(&thread->waiting);
     uc_mutex_init(&thread->lock);
@@ -381,11 +216,7 @@ uc_fabric_thread_create(const struct uc_server_config *config, const char *host,
     uc_list_init(&thread->done);
     status = open_descriptors(thread);
     if (status == UC_OK) {
-        status = uc_fabric_places_read(config->fabric_address, config->fabric_device, host,
-                thread->places, &thread->place_count);
-    }
-    if (status == UC_OK) {
-        status = open_units(thread, config);
+        status = uc_fabric_units_open(&thread->units, config, host, ns, &thread->peers);
     }
     if (status == UC_OK) {
         status = start_thread(thread);
@@ -428,9 +259,7 @@ uc_fabric_thread_destroy(struct uc_fabric_thread *thread)
         (void)pthread_join(thread->native, NULL);
         answer_all(thread);
     }
-    for (size_t idx = 0; idx < thread->unit_count; idx++) {
-        uc_fabric_unit_close(&thread->units[idx]);
-    }
+    uc_fabric_units_close(&thread->units);
     uc_fabric_peers_fini(&thread->peers);
     uc_mutex_fini(&thread->lock);
     if (thread->wake_fd >= 0) {
@@ -507,30 +336,17 @@ size_t
 uc_fabric_thread_describe(
         const struct uc_fabric_thread *thread, struct uc_attach_fabric fabrics_out[UC_FABRICS_MAX])
 {
-    for (size_t idx = 0; idx < thread->unit_count; idx++) {
-        /* In order of preference: what was opened last is the faster one. */
-        const struct uc_fabric_unit *unit = &thread->units[thread->unit_count - 1 - idx];
-        const struct unit_context *context = &thread->contexts[thread->unit_count - 1 - idx];
-        const char *address = unit->address == NULL ? context->place->told : unit->address;
-
-        fabrics_out[idx] = (struct uc_attach_fabric){
-                .name = {.bytes = unit->ops->name, .length = strlen(unit->ops->name)},
-                .address = {.bytes = address, .length = strlen(address)},
-                .port = unit->port,
-                .keys = unit->keys,
-        };
-    }
-    return thread->unit_count;
+    return uc_fabric_units_describe(&thread->units, fabrics_out);
 }
 
 uint16_t
 uc_fabric_thread_port(const struct uc_fabric_thread *thread)
 {
-    return thread->units[0].port;
+    return thread->units.items[0].port;
 }
 
 const char *
 uc_fabric_thread_names(const struct uc_fabric_thread *thread)
 {
-    return thread->names;
+    return thread->units.names;
 }
