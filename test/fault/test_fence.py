@@ -78,6 +78,13 @@ class Fence(harness.Case):
         victim.worker.send(flow, 1, first, COUNT, token, int(60000 * PATIENCE))
         return request
 
+    @staticmethod
+    def attached(victim):
+        try:
+            return victim.put(1, 1)[0] == "Ok"
+        except NodeError:
+            return False
+
     def conclude(self, victim, flow, request):
         for words in ((f"complete_{flow}", request, *([1] if flow == "put" else [])),
                       ("finish", request)):
@@ -100,6 +107,8 @@ class Fence(harness.Case):
 
     def disturb(self, flow, number):
         victim = self.pair(self.one, block_bytes=BLOCK)
+        # Attached before anything happens: whom the server does not know yet, it need not fence.
+        harness.eventually(lambda: self.attached(victim), "the victim is attached", 30)
         fences = self.stat()["fences_total"]
         request = self.start(victim, flow)
         victim.worker.answer()  # the job is submitted
