@@ -89,17 +89,23 @@ bytes_to_line(const uint8_t *to)
 #endif
 
 static void
-copy_small(struct uc_copy_hash *hash, uint8_t *to, const uint8_t *from, size_t length)
+copy_small(uint8_t *to, const uint8_t *from, size_t length, uc_copy_tell_fn *tell, void *context)
 {
     while (length > 0) {
         size_t piece = length < STREAM_MIN ? length : STREAM_MIN;
 
         memcpy(to, from, piece);
-        (void)XXH3_64bits_update(state_of(hash), to, piece);
+        tell(context, to, piece);
         to += piece;
         from += piece;
         length -= piece;
     }
+}
+
+static void
+add_to_sum(void *context, const void *bytes, size_t length)
+{
+    uc_copy_hash_add(context, bytes, length);
 }
 
 /* ---- functions of the header ---- */
@@ -131,6 +137,12 @@ uc_copy_hash_of(const void *bytes, size_t length)
 void
 uc_copy_hash_copy(struct uc_copy_hash *hash, void *to, const void *from, size_t length)
 {
+    uc_copy_told(to, from, length, add_to_sum, hash);
+}
+
+void
+uc_copy_told(void *to, const void *from, size_t length, uc_copy_tell_fn *tell, void *context)
+{
     uint8_t *target = to;
     const uint8_t *source = from;
 
@@ -139,13 +151,13 @@ uc_copy_hash_copy(struct uc_copy_hash *hash, void *to, const void *from, size_t 
         alignas(LINE) uint8_t stage[HASH_PIECE];
         size_t head = bytes_to_line(target);
 
-        copy_small(hash, target, source, head);
+        copy_small(target, source, head, tell, context);
         target += head;
         source += head;
         length -= head;
         while (length >= HASH_PIECE) {
             take_piece(stage, source);
-            (void)XXH3_64bits_update(state_of(hash), stage, HASH_PIECE);
+            tell(context, stage, HASH_PIECE);
             target += HASH_PIECE;
             source += HASH_PIECE;
             length -= HASH_PIECE;
@@ -154,7 +166,7 @@ uc_copy_hash_copy(struct uc_copy_hash *hash, void *to, const void *from, size_t 
         _mm_sfence(); /* streamed stores are ordered by nothing else */
     }
 #endif
-    copy_small(hash, target, source, length);
+    copy_small(target, source, length, tell, context);
 }
 
 void

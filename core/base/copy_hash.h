@@ -48,6 +48,16 @@ UC_PRIVATE_API uint64_t uc_copy_hash_sum(const struct uc_copy_hash *hash);
 /** @return the sum of these bytes alone. */
 UC_PRIVATE_API uint64_t uc_copy_hash_of(const void *bytes, size_t length);
 
+/** Hears of bytes that are being copied, while they are in the cache. */
+typedef void uc_copy_tell_fn(void *context, const void *bytes, size_t length);
+
+/**
+ * Copy and tell of every byte, in order, in runs of a few KiB: exactly what is written, though not necessarily
+ * from where. The two do not overlap; any alignment.
+ */
+UC_PRIVATE_API void uc_copy_told(
+        void *to, const void *from, size_t length, uc_copy_tell_fn *tell, void *context);
+
 /** Copy without a sum. The two do not overlap; any alignment. */
 UC_PRIVATE_API void uc_copy_stream(void *to, const void *from, size_t length);
 
