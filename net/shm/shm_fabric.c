@@ -139,7 +139,7 @@ free_dead(struct uc_fabric *fabric)
 static enum uc_status
 shm_open(const struct uc_fabric_config *config, struct uc_fabric **fabric_out)
 {
-    struct uc_fabric *fabric = aligned_alloc(alignof(struct uc_fabric), sizeof(struct uc_fabric));
+    struct uc_fabric *fabric = calloc(1, sizeof(*fabric));
     enum uc_status status;
 
     (void)config;
@@ -147,7 +147,6 @@ shm_open(const struct uc_fabric_config *config, struct uc_fabric **fabric_out)
         return uc_error(UC_ERR_OUT_OF_MEMORY, "shm: no memory for the fabric; free some");
     }
 
-    *fabric = (struct uc_fabric){.epoll_fd = -1};
     fabric->clock = uc_clock_monotonic();
     uc_list_init(&fabric->turns);
     uc_list_init(&fabric->timed);

@@ -45,8 +45,7 @@
 #include "net/shm/shm_wire.h"
 
 enum {
-    UC_SHM_TURN_BYTES = 4 << 20,  /* moved by one endpoint before another has its turn */
-    UC_SHM_FEED_BYTES = 32 << 10, /* told to on_bytes at a time */
+    UC_SHM_TURN_BYTES = 4 << 20, /* moved by one endpoint before another has its turn */
     UC_SHM_STAGE_BYTES =
             256 << 10, /* gathered for one entry: a quarter of staging, so that both sides work */
     UC_SHM_DIRECT_MIN_BYTES =
@@ -94,7 +93,6 @@ struct uc_fabric {
     size_t domain_count;
     size_t listener_count;
     size_t endpoint_count;
-    alignas(64) uint8_t stage[UC_SHM_FEED_BYTES]; /* bytes of a READ on their way */
 };
 
 /** A file that regions of a domain lie in. It keeps its index until the domain is closed. */

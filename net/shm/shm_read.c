@@ -8,7 +8,6 @@
  * finds the generation he knows there, knows that every byte loaded before was the block's.
  */
 
-#include <string.h>
 
 #include "core/base/copy_hash.h"
 #include "net/shm/shm_object.h"
@@ -74,24 +73,13 @@ is_still(const struct uc_shm_client *client, const struct uc_fabric_op *op, uint
     return atomic_load_explicit(&row->state, memory_order_acquire) == state;
 }
 
-/*
- * Copy a run and tell of it. What is told is what was put in place, from a copy that is in the cache: the source
- * may have changed, and the destination is written past the caches.
- */
+/* What is told is what was put in place: the source may change meanwhile, each byte of it is loaded once. */
 static void
-copy_and_tell(
-        struct uc_fabric_op *op, uint8_t *stage, uint8_t *to, const uint8_t *from, size_t length)
+tell(void *context, const void *bytes, size_t length)
 {
-    while (length > 0) {
-        size_t run = length < UC_SHM_FEED_BYTES ? length : UC_SHM_FEED_BYTES;
+    struct uc_fabric_op *op = context;
 
-        memcpy(stage, from, run);
-        op->on_bytes(op, stage, run);
-        uc_copy_stream(to, stage, run);
-        to += run;
-        from += run;
-        length -= run;
-    }
+    op->on_bytes(op, bytes, length);
 }
 
 /* Copy of the first READ what this turn has room for. @return whether that was all of it */
@@ -111,7 +99,7 @@ copy_some(struct uc_shm_client *client, const uint8_t *bytes, size_t *left_bytes
         if (op->on_bytes == NULL) {
             uc_copy_stream(to, from, length);
         } else {
-            copy_and_tell(op, client->base.source.fabric->stage, to, from, length);
+            uc_copy_told(to, from, length, tell, op);
         }
         load_fence();
         *left_bytes -= length;
