@@ -8,7 +8,6 @@
  * finds the generation he knows there, knows that every byte loaded before was the block's.
  */
 
-
 #include "core/base/copy_hash.h"
 #include "net/shm/shm_object.h"
 
