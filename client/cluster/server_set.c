@@ -33,8 +33,9 @@ is_out_of_reach(enum uc_status status)
     return status == UC_ERR_UNHEALTHY || status == UC_ERR_DRAINING || status == UC_ERR_RETRY;
 }
 
+/* Whoever knows the size of the blocks can wait for the servers; the others have to learn it from one. */
 static enum uc_status
-await_all(const struct uc_server_set *set, size_t *connected_out)
+await_all(const struct uc_server_set *set, bool can_wait, size_t *connected_out)
 {
     enum uc_status first = UC_OK;
     size_t connected = 0;
@@ -48,14 +49,14 @@ await_all(const struct uc_server_set *set, size_t *connected_out)
             return status;
         } else {
             first = status;
-            if (set->count > 1) {
+            if (set->count > 1 || can_wait) {
                 uc_log_warn("%s; its blocks are missing until it can be reached", uc_last_error());
             }
         }
     }
 
     *connected_out = connected;
-    return connected > 0 ? UC_OK : first;
+    return connected > 0 || can_wait ? UC_OK : first;
 }
 
 /* All servers of a namespace have blocks of one size, those that come later included. */
@@ -105,14 +106,17 @@ uc_server_set_open(const struct uc_server_list *servers, const struct uc_session
 
     status = start_all(servers, config, &set);
     if (status == UC_OK) {
-        status = await_all(&set, &connected);
+        status = await_all(&set, config->block_bytes != 0, &connected);
     }
-    if (status == UC_OK) {
+    if (status == UC_OK && connected > 0) {
         status = agree(servers, &set, hello_out);
     }
     if (status != UC_OK) {
         uc_server_set_close(&set);
         return status;
+    }
+    if (connected == 0) {
+        *hello_out = (struct uc_hello_reply){.block_bytes = config->block_bytes};
     }
 
     if (connected < set.count) {

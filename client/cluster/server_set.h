@@ -31,8 +31,8 @@ struct uc_server_set {
  *
  * @param[in]  config     `server` is set for each of them
  * @param[out] set_out    set on success only; closed by uc_server_set_close()
- * @param[out] hello_out  of the first server that answered
- * @retval UC_ERR_UNHEALTHY      none can be reached
+ * @param[out] hello_out  of the first server that answered; without any, `block_bytes` alone is set
+ * @retval UC_ERR_UNHEALTHY      none can be reached, and `config` does not say how large blocks are
  * @retval UC_ERR_INVALID_PARAM  block sizes differ, between servers or from what is wanted
  * @retval other                 what a server that can be reached answered
  */

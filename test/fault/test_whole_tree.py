@@ -24,7 +24,6 @@ HOUR_MS = 3600 * 1000
 REMOTE, OVER_REMOTE, OVER_POSIX = 5 * HOUR_MS, 2 * HOUR_MS, 0
 # How work ends whose server is away.
 AWAY = ("NotFound", "Timeout", "Unhealthy", "Retry")
-UNREGISTERED = (0, "unregistered")
 LEASE = "3s" if PATIENCE == 1 else "8s"  # long enough for the pings of busy machines
 NAMES = itertools.count()
 
@@ -33,7 +32,7 @@ def topology(folder, server, domain, block, write):
     """Both remote stores use one namespace: what the first one puts is there for the second to lift."""
     wait_ms = int(2000 * PATIENCE)
     remote = (f"store: remote, config: {{servers: ['{server.address}'], fabric: {FABRIC}, "
-              f"rpc_timeout: {wait_ms // 4}ms, timeout_ms: {wait_ms}}}")
+              f"block_bytes: {block}, rpc_timeout: {wait_ms // 4}ms, timeout_ms: {wait_ms}}}")
     posix = f"store: posix, config: {{root: {folder}/blocks, block_bytes: {block}}}"
 
     def pipe(name, below, mode):
@@ -68,13 +67,13 @@ class WholeTree(harness.Case):
     def finish(self, request):
         self.tree.scheduler.do("finish", request)
 
-    def put(self, ttl_ms, first, *words):
+    def put(self, ttl_ms, first):
         """Whether all blocks were written and committed; nothing of the window is left."""
         request = self.request(ttl_ms)
         job = self.tree.job()
         try:
             token = self.tree.scheduler.do("prepare_put", request, first, COUNT)
-            self.tree.worker.do("put", job, first, COUNT, token, *words)
+            self.tree.worker.do("put", job, first, COUNT, token)
             is_written = self.tree.worker.wait(job)[:2] == ("Ok", "1" * COUNT)
             self.tree.scheduler.do("complete_put", request, int(is_written))
             return is_written
@@ -84,12 +83,11 @@ class WholeTree(harness.Case):
         finally:
             self.tree.finish(request)
 
-    def get(self, ttl_ms, first, count=COUNT, *words):
-        """From the memory of a cache also without a server, if `words` say that the buffers are not registered."""
+    def get(self, ttl_ms, first, count=COUNT):
         request = self.request(ttl_ms)
         job = self.tree.job()
         token = self.tree.scheduler.do("prepare_get", request, first, count)
-        self.tree.worker.do("get", job, first, count, token, *words)
+        self.tree.worker.do("get", job, first, count, token)
         self.assertEqual(self.tree.worker.wait(job), ("Ok", "1" * count, count, 0))
         self.tree.scheduler.do("complete_get", request)
         self.finish(request)
@@ -166,7 +164,7 @@ class WholeTree(harness.Case):
         self.assertTrue(self.lift(OVER_POSIX, 0))
         self.get(OVER_POSIX, 0)
         self.one.kill()  # and no server is needed for it
-        self.get(OVER_POSIX, 0, COUNT, *UNREGISTERED)
+        self.get(OVER_POSIX, 0)
         self.caches_hold_nothing()
 
     def concludes(self, request, verdict=0):
@@ -240,7 +238,7 @@ class WholeTree(harness.Case):
             self.assertTrue(verdict == 0 or status != "Ok" or index == COUNT - 1)
             self.finish(request)
             if index >= 0:
-                self.get(OVER_REMOTE, first, index + 1, *UNREGISTERED)
+                self.get(OVER_REMOTE, first, index + 1)
             bring_back()
         self.works_again()
 
@@ -278,14 +276,28 @@ class WholeTree(harness.Case):
         self.restart()
         self.works_again()
 
+    # R-5.31, G19: memory is registered before there is a server; what needs none works, the rest follows by itself.
+    def test_engine_starts_before_its_server(self):
+        self.start()
+        self.one.kill()
+        self.tree.close()
+        self.tree = harness.Pair(self.folder, "", topology=self.lines, block_bytes=BLOCK)
+        self.stack.callback(self.tree.close)
+        for ttl_ms in (OVER_REMOTE, OVER_POSIX):
+            self.assertTrue(self.put(ttl_ms, 0))
+            self.get(ttl_ms, 0)
+        self.assertFalse(self.put(REMOTE, 0))
+        self.restart()
+        self.works_again()
+
     def test_blocks_wait_for_no_server_that_is_away(self):  # write: through
         self.start(write="through")
         self.one.kill()
-        self.assertTrue(self.put(OVER_REMOTE, 0, *UNREGISTERED))
+        self.assertTrue(self.put(OVER_REMOTE, 0))
         harness.eventually(lambda: self.caches()[0]["write_queued"] == 0, "written or given up")
         harness.eventually(lambda: self.caches()[0]["pinned"] == 0, "pins of the writes end")
         self.caches_hold_nothing()
-        self.get(OVER_REMOTE, 0, COUNT, *UNREGISTERED)
+        self.get(OVER_REMOTE, 0)
         self.restart()
         self.works_again()
 

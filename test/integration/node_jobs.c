@@ -57,10 +57,7 @@ job_submit(struct node *node, struct job *job, const struct uc_token *token, uin
                     : uc_worker_submit_get(node->worker, job->id, payloads, job->count, token, &io);
 }
 
-/*
- * put|get JOB FIRST COUNT TOKEN [TIMEOUT_MS [unregistered]]: submit; "wait" collects. Memory cannot be registered while
- * a server is away (R-5.30), and some stores need none of it.
- */
+/* put|get JOB FIRST COUNT TOKEN [TIMEOUT_MS]: submit; "wait" collects. */
 void
 node_command_submit(struct node *node, char **words, size_t word_count)
 {
@@ -83,7 +80,7 @@ node_command_submit(struct node *node, char **words, size_t word_count)
         job->first = node_number(words[2]);
         job->put = strcmp(words[0], "put") == 0;
     }
-    if (status == UC_OK && word_count <= 6) {
+    if (status == UC_OK) {
         status = uc_worker_register_memory(
                 node->worker, memory, job->memory_bytes, UC_MEMORY_HOST, &job->region_idx);
         job->is_registered = status == UC_OK;

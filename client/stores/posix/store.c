@@ -284,9 +284,6 @@ posix_register_memory(struct uc_store *base, uint32_t region_idx, void *address,
     struct posix_store *store = store_of(base);
     enum uc_status status = check_data(store, "register_memory");
 
-    if (status == UC_OK) {
-        status = uc_posix_health_check(&store->health, "register_memory");
-    }
     if (status != UC_OK) {
         return status;
     }

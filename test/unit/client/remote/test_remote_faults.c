@@ -74,6 +74,9 @@ START_TEST(dead_server_means_misses_and_typed_errors)
     env_job_init(&job, &key, 1, memory, 0, BLOCK_BYTES);
     ck_assert_int_eq(ops->load(store, 1, &job.descriptor, read_token, 0), UC_ERR_UNHEALTHY);
     ck_assert_int_eq(uc_store_touch(store, &key, 1, NULL), UC_OK);
+    ck_assert_int_eq(
+            uc_store_register_memory(store, 7, memory, BLOCK_BYTES, UC_MEMORY_HOST), UC_OK);
+    ck_assert_int_eq(uc_store_deregister_memory(store, 7), UC_OK);
     ops->unpin(store, read_token);
     ck_assert_int_eq(ops->commit(store, write_token, NULL, true), UC_ERR_NOT_FOUND);
     uc_token_destroy(read_token);

@@ -602,7 +602,8 @@ START_TEST(setup_says_what_is_wrong)
 }
 END_TEST
 
-START_TEST(setup_needs_one_reachable_server)
+/* Without one the size of the blocks is not known. */
+START_TEST(setup_needs_one_reachable_server_or_block_bytes)
 {
     struct uc_dict *config = NULL;
     struct uc_store *other = uc_remote_store_create();
@@ -618,6 +619,19 @@ START_TEST(setup_needs_one_reachable_server)
     ck_assert_int_eq(uc_dict_append_string(config, "servers", "127.0.0.1:1"), UC_OK);
     ck_assert_int_eq(uc_store_setup(other, config), UC_ERR_UNHEALTHY);
     env_store_destroy(other);
+
+    /* G19: misses and typed errors until a server comes */
+    other = uc_remote_store_create();
+    ck_assert_int_eq(uc_dict_set_int(config, "block_bytes", BLOCK_BYTES), UC_OK);
+    ck_assert_int_eq(uc_store_setup(other, config), UC_OK);
+    ck_assert_int_eq(uc_store_health(other), UC_ERR_UNHEALTHY);
+    ck_assert(!env_has(other, 1));
+    gone = env_server_start(gone.port, NULL);
+    env_wait_health(other, UC_OK);
+    env_put(other, 1, 1);
+    ck_assert_int_eq(env_get(other, 1, 1), UC_OK);
+    env_store_destroy(other);
+    env_server_stop(&gone, SIGKILL);
     uc_dict_destroy(config);
 }
 END_TEST
@@ -705,7 +719,7 @@ main(void)
     tcase_set_timeout(wrong, 60);
     tcase_add_loop_test(
             wrong, setup_says_what_is_wrong, 0, sizeof(setup_cases) / sizeof(setup_cases[0]));
-    tcase_add_test(wrong, setup_needs_one_reachable_server);
+    tcase_add_test(wrong, setup_needs_one_reachable_server_or_block_bytes);
     tcase_add_test(wrong, read_only_store_reads_and_does_not_write);
     suite_add_tcase(suite, wrong);
 
