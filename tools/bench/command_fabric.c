@@ -39,5 +39,8 @@ uc_bench_fabric(int argc, char *const argv[])
         (void)fprintf(stderr, "ucm-bench fabric: the report could not be written\n");
         return UC_BENCH_FAILED;
     }
+    if (report.mismatches > 0) {
+        (void)fprintf(stderr, "ucm-bench fabric: blocks arrived wrong; see mismatches\n");
+    }
     return report.mismatches == 0 ? UC_BENCH_DONE : UC_BENCH_FAILED;
 }

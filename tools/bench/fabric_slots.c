@@ -154,7 +154,7 @@ uc_fabric_bench_buffers_fill(const struct uc_fabric_bench_buffers *buffers, uint
     for (uint64_t piece = 0; piece < buffers->pieces; piece++) {
         uint8_t *first = base + uc_fabric_bench_piece_offset(buffers, 0, piece);
 
-        uc_block_content_fill(piece, first, buffers->piece_bytes);
+        uc_block_content_fill(0, first, buffers->piece_bytes);
         for (uint64_t buffer = 1; buffer < buffers->count; buffer++) {
             memcpy(base + uc_fabric_bench_piece_offset(buffers, buffer, piece), first,
                     buffers->piece_bytes);

@@ -87,7 +87,10 @@ uc_fabric_bench_piece_offset(
 uint64_t uc_fabric_bench_footer_offset(
         const struct uc_fabric_bench_buffers *buffers, uint64_t footer);
 
-/** Contents; the same in every buffer, so that a slot keeps its checksum whatever buffer it is written from. */
+/**
+ * Contents; the same in every piece, so that a slot keeps its checksum whatever buffer it is written from, and
+ * also where a limit writes bytes that lie side by side there.
+ */
 void uc_fabric_bench_buffers_fill(const struct uc_fabric_bench_buffers *buffers, uint8_t *base);
 
 /** @return bytes of the last-level cache, 0 if the system does not say. */

@@ -234,6 +234,26 @@ START_TEST(pieces_of_a_block_are_apart_and_overlap_nothing)
 }
 END_TEST
 
+/* Limits write blocks from memory in one piece: a slot's checksum has to fit those, too. */
+START_TEST(bytes_side_by_side_are_those_of_the_pieces)
+{
+    struct uc_fabric_bench_buffers buffers = {
+            .count = 3, .piece_bytes = 100, .pieces = 4, .footer_count = 2};
+    uint8_t memory[1200] = {0};
+    uint8_t block[400];
+
+    uc_fabric_bench_buffers_fill(&buffers, memory);
+    for (uint64_t buffer = 0; buffer < buffers.count; buffer++) {
+        for (uint64_t piece = 0; piece < buffers.pieces; piece++) {
+            memcpy(block + piece * 100,
+                    memory + uc_fabric_bench_piece_offset(&buffers, buffer, piece), 100);
+        }
+        ck_assert_mem_eq(block, memory + buffer * sizeof(block), sizeof(block));
+        ck_assert_mem_eq(block, memory, sizeof(block));
+    }
+}
+END_TEST
+
 START_TEST(figures_of_perftest_are_found)
 {
     static const char bandwidth[] =
@@ -366,6 +386,7 @@ fabric_bench_suite(void)
     tcase_add_test(tcase, slots_hold_the_working_set_and_the_depth);
     tcase_add_test(tcase, slots_show_what_was_written_wrong);
     tcase_add_test(tcase, pieces_of_a_block_are_apart_and_overlap_nothing);
+    tcase_add_test(tcase, bytes_side_by_side_are_those_of_the_pieces);
     tcase_add_test(tcase, figures_of_perftest_are_found);
     tcase_add_test(tcase, perftest_takes_no_numbers_out_of_bounds);
     tcase_add_test(tcase, report_has_the_figures_under_their_keys);
