@@ -351,9 +351,8 @@ START_TEST(entry_moves_what_is_right_and_nothing_else)
             ck_assert_int_eq(memory[entry->offset_bytes], 0x5a);
             memset(memory + entry->offset_bytes, 0, entry->length_bytes);
         }
-        for (size_t at = 0; at < REGION_BYTES; at += 8) {
-            ck_assert_msg(memory[at] == 0, "entry %zu wrote at %zu", idx, at);
-        }
+        ck_assert_msg(memory[0] == 0 && memcmp(memory, memory + 1, REGION_BYTES - 1) == 0,
+                "entry %zu wrote elsewhere", idx);
     }
     ck_assert(!is_cut());
 }
@@ -567,6 +566,7 @@ main(void)
     SRunner *runner;
     int failed;
 
+    tcase_set_timeout(tcase, 60);
     tcase_add_checked_fixture(tcase, target_open, target_close);
     tcase_add_test(tcase, unknown_nonce_is_shown_nothing);
     tcase_add_loop_test(tcase, unfit_pages_are_refused_before_the_nonce_is_looked_at, 0, 7);
