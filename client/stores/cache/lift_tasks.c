@@ -3,6 +3,7 @@
 /* Tasks of write-through: slots that the owner of the segment wants dumped below. */
 
 #include "client/stores/cache/lift_internal.h"
+#include "client/stores/cache/slots.h"
 
 void
 uc_cache_lift_end_task(struct uc_cache_task *task, uint32_t state, uint8_t good)
@@ -51,6 +52,23 @@ err_destroy:
     return NULL;
 }
 
+/* The tier below sums up what it is given: a block that was damaged here would be a good one there. */
+static void
+leave_out_damaged(struct move *move)
+{
+    const struct uc_cache_segment *segment = move->attachment->segment;
+
+    for (size_t idx = 0; idx < move->count; idx++) {
+        const struct uc_cache_place *place = &move->places[idx];
+
+        if (move->is_counted[idx] != 0 && !uc_cache_slot_is_intact(segment, place->slot,
+                                                  place->generation, &move->ids[idx])) {
+            uc_cache_slot_end(segment, place->slot);
+            move->is_counted[idx] = 0;
+        }
+    }
+}
+
 void
 uc_cache_lift_take_tasks(struct uc_cache_lift *lift)
 {
@@ -77,6 +95,7 @@ uc_cache_lift_take_tasks(struct uc_cache_lift *lift)
         uc_cache_plane_hold(lift->plane, attachment);
         move->attachment = attachment;
         uc_cache_lift_count_in(move);
+        leave_out_damaged(move);
         uc_cache_lift_start_move(lift, move);
     }
     uc_cache_plane_let_go(lift->plane, attachment);

@@ -185,6 +185,33 @@ uc_cache_slot_load(const struct uc_cache_segment *segment, uint32_t slot, uint64
     return UC_OK;
 }
 
+static uint64_t
+sum_of_block(const struct uc_cache_segment *segment, uint32_t slot)
+{
+    return segment->has_checksum ? uc_copy_hash_of(uc_cache_segment_bytes(segment, slot),
+                                           (size_t)segment->block_bytes)
+                                 : 0;
+}
+
+bool
+uc_cache_slot_is_intact(const struct uc_cache_segment *segment, uint32_t slot, uint64_t generation,
+        const struct uc_block_id *id)
+{
+    const struct uc_cache_seg_slot *shared = slot_at(segment, slot);
+
+    if (!uc_cache_slot_is_complete(segment, slot, generation) ||
+            atomic_load_explicit(&shared->damaged_generation, memory_order_acquire) == generation) {
+        return false;
+    }
+    if (memcmp(&shared->footer_id, id, sizeof(*id)) == 0 &&
+            (!segment->has_checksum || shared->footer_checksum == sum_of_block(segment, slot))) {
+        return true;
+    }
+
+    mark_damaged(segment, slot, generation);
+    return false;
+}
+
 /* Held for some instructions only. The lock of a process that died in between is taken over. */
 static void
 lock_ranges(const struct uc_cache_segment *segment, struct uc_cache_seg_slot *shared)
@@ -275,14 +302,6 @@ seal(const struct uc_cache_segment *segment, uint32_t slot, uint64_t generation,
     shared->footer_length = segment->block_bytes;
     shared->footer_checksum = checksum;
     atomic_store_explicit(&shared->footer_generation, generation, memory_order_release);
-}
-
-static uint64_t
-sum_of_block(const struct uc_cache_segment *segment, uint32_t slot)
-{
-    return segment->has_checksum ? uc_copy_hash_of(uc_cache_segment_bytes(segment, slot),
-                                           (size_t)segment->block_bytes)
-                                 : 0;
 }
 
 void

@@ -59,6 +59,13 @@ UC_MUST_CHECK enum uc_status uc_cache_slot_dump(const struct uc_cache_segment *s
         uint32_t slot, uint64_t generation, const struct uc_block_id *id,
         const struct uc_block_payload *payload);
 
+/**
+ * The footer and, where there are checksums, the bytes are those of the block; else it is marked as damaged, unless it
+ * is not whole. The caller is counted in.
+ */
+bool uc_cache_slot_is_intact(const struct uc_cache_segment *segment, uint32_t slot,
+        uint64_t generation, const struct uc_block_id *id);
+
 /** All bytes were put in place by somebody else: write the footer. The caller is counted in. */
 void uc_cache_slot_seal(const struct uc_cache_segment *segment, uint32_t slot, uint64_t generation,
         const struct uc_block_id *id);

@@ -103,6 +103,52 @@ START_TEST(full_lower_tier_fails_the_write_only)
 }
 END_TEST
 
+/* Change a byte of every slot, as a stray pointer of any process does. */
+static void
+damage_all(const char *domain)
+{
+    struct uc_cache_segment *segment = NULL;
+
+    ck_assert_int_eq(uc_cache_segment_attach(domain, ENV_BLOCK_BYTES, &segment), UC_OK);
+    for (uint32_t slot = 0; slot < segment->slot_count; slot++) {
+        uc_cache_segment_bytes(segment, slot)[7] ^= 0x40;
+    }
+    uc_cache_segment_close(segment);
+}
+
+/* G14: the tier below would sum up what it gets, and keep it as a good block. */
+START_TEST(damaged_block_is_not_written_below)
+{
+    struct env_options control_options = {
+            .role = "scheduler", .domain = env_domain(), .write = "through"};
+    struct env_options idle_options = {.role = "worker", .domain = env_domain()};
+    struct env_options worker_options = {
+            .role = "worker", .domain = env_domain(), .write = "through"};
+    struct uc_store *idle = env_store(&idle_options); /* without a tier below it writes nothing */
+    struct uc_store *worker;
+
+    lower = env_null_store();
+    control_options.lower = lower;
+    worker_options.lower = lower;
+    store = env_store(&control_options);
+    env_put(store, idle, 1);
+    damage_all(env_domain());
+    worker = env_store(&worker_options);
+    env_put(store, worker, 2);
+    wait_until_written();
+    ck_assert(!env_is_hit(lower, 1));
+    ck_assert(!env_is_hit(store, 1));
+    ck_assert_int_ge(env_number(store, "write_failed_total"), 1); /* 2, if written together */
+    env_put(store, worker, 3);
+    wait_until_written();
+    ck_assert(env_is_hit(lower, 3));
+    uc_cache_store_destroy(worker);
+    uc_cache_store_destroy(idle);
+    uc_cache_store_destroy(store);
+    uc_null_store_destroy(lower);
+}
+END_TEST
+
 /* the worker process dumps what the scheduler process reserved below. */
 START_TEST(write_through_works_across_processes)
 {
@@ -222,6 +268,7 @@ main(void)
     tcase_add_test(tcase, committed_block_reaches_a_tokened_tier);
     tcase_add_test(tcase, committed_block_reaches_a_plain_tier);
     tcase_add_test(tcase, full_lower_tier_fails_the_write_only);
+    tcase_add_test(tcase, damaged_block_is_not_written_below);
     tcase_add_test(tcase, write_through_works_across_processes);
     tcase_add_test(tcase, killed_worker_gives_its_task_back);
     tcase_add_test(tcase, write_through_needs_a_lower_tier);
