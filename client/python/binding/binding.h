@@ -64,8 +64,11 @@ extern PyTypeObject uc_py_io_context_type;
 
 int uc_py_values_init(PyObject *module);
 PyObject *uc_py_block_id_new(const struct uc_block_id *id);
-/** Fill a context that borrows the object's texts. @return 0, or −1 with an exception */
-int uc_py_request_context_get(PyObject *object, struct uc_request_context *context_out);
+/**
+ * Fill a context whose texts live as long as what is returned: the object itself may get others meanwhile.
+ * @return a reference for the caller to release, or NULL with an exception
+ */
+PyObject *uc_py_request_context_get(PyObject *object, struct uc_request_context *context_out);
 /** None stands for the defaults. @return 0, or −1 with an exception */
 int uc_py_io_context_get(PyObject *object, struct uc_io_context *io_out);
 PyObject *uc_py_io_result_new(const struct uc_io_result *result);
@@ -90,8 +93,8 @@ struct uc_py_payloads {
     struct uc_block_payload *items;
     size_t count;
 };
-/** From a sequence of BlockPayload. Release with uc_py_payloads_release(). @return 0, or −1 */
-int uc_py_payloads_get(PyObject *sequence, struct uc_py_payloads *payloads_out);
+/** From a tuple of BlockPayload. Release with uc_py_payloads_release(). @return 0, or −1 */
+int uc_py_payloads_get(PyObject *tuple, struct uc_py_payloads *payloads_out);
 void uc_py_payloads_release(struct uc_py_payloads *payloads);
 
 /* memory.c */

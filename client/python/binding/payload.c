@@ -174,6 +174,7 @@ row_close(struct row *row)
     if (row->list == NULL) {
         PyBuffer_Release(&row->view);
     }
+    Py_CLEAR(row->list);
 }
 
 static int
@@ -183,7 +184,8 @@ row_open(PyObject *object, const char *name, struct row *row)
 
     memset(row, 0, sizeof(*row));
     if (PyList_Check(object)) {
-        row->list = object;
+        row->list =
+                Py_NewRef(object); /* an element's __index__ may put another list in its place */
         row->count = (size_t)PyList_GET_SIZE(object);
         return 0;
     }
@@ -410,44 +412,29 @@ out:
 }
 
 int
-uc_py_payloads_get(PyObject *sequence, struct uc_py_payloads *payloads_out)
+uc_py_payloads_get(PyObject *tuple, struct uc_py_payloads *payloads_out)
 {
-    PyObject *fast = PySequence_Fast(sequence, "payloads must be a sequence of BlockPayload");
-    size_t count = fast == NULL ? 0 : (size_t)PySequence_Fast_GET_SIZE(fast);
+    size_t count = (size_t)PyTuple_GET_SIZE(tuple);
     size_t used = count * sizeof(struct uc_block_payload);
     size_t capacity = 0;
     uint8_t *bytes = NULL;
 
-    if (fast == NULL || grow(&bytes, &capacity, used + 1) != 0) {
-        Py_XDECREF(fast);
+    if (grow(&bytes, &capacity, used + 1) != 0) {
         return -1;
     }
     for (size_t idx = 0; idx < count; idx++) {
-        PyObject *item;
-        int result;
+        PyObject *item = PyTuple_GET_ITEM(tuple, (Py_ssize_t)idx);
 
-        if (idx >= (size_t)PySequence_Fast_GET_SIZE(fast)) {
-            (void)uc_py_raise_invalid("payloads: the list was changed while it was read");
-            goto err_free;
-        }
-        item = Py_NewRef(PySequence_Fast_GET_ITEM(fast, (Py_ssize_t)idx));
-        result = pack_one(item, idx, &bytes, &capacity, &used);
-        Py_DECREF(item);
-        if (result != 0) {
-            goto err_free;
+        if (pack_one(item, idx, &bytes, &capacity, &used) != 0) {
+            free(bytes);
+            return -1;
         }
     }
 
-    Py_DECREF(fast);
     payloads_out->items = (struct uc_block_payload *)(void *)bytes;
     payloads_out->count = count;
     relocate(payloads_out);
     return 0;
-
-err_free:
-    free(bytes);
-    Py_DECREF(fast);
-    return -1;
 }
 
 void

@@ -70,22 +70,23 @@ on_new_request(PyObject *object, PyObject *context)
     struct uc_request_context request;
     struct uc_scheduler *scheduler;
     enum uc_status status;
+    PyObject *texts;
 
     if (!PyObject_TypeCheck(context, &uc_py_request_context_type)) {
         return PyErr_Format(PyExc_TypeError, "context must be RequestContext, not %s",
                 Py_TYPE(context)->tp_name);
     }
-    if (uc_py_request_context_get(context, &request) != 0) {
-        return NULL;
-    }
-    scheduler = enter(object);
+    texts = uc_py_request_context_get(context, &request);
+    scheduler = texts == NULL ? NULL : enter(object);
     if (scheduler == NULL) {
+        Py_XDECREF(texts);
         return NULL;
     }
     Py_BEGIN_ALLOW_THREADS;
     status = uc_scheduler_on_new_request(scheduler, &request);
     Py_END_ALLOW_THREADS;
     leave(object);
+    Py_DECREF(texts);
     return none_or_raise(status);
 }
 

@@ -207,37 +207,42 @@ static int
 optional_fact(PyObject *value, const char *what, uint64_t bit, struct uc_request_context *context,
         uint64_t *value_out)
 {
+    int result;
+
     if (value == NULL || value == Py_None) {
         return 0;
     }
-    if (uc_py_to_uint64(value, what, value_out) != 0) {
-        return -1;
+    Py_INCREF(value); /* its __index__ may replace it in the object */
+    result = uc_py_to_uint64(value, what, value_out);
+    Py_DECREF(value);
+    if (result == 0) {
+        context->present |= bit;
     }
-
-    context->present |= bit;
-    return 0;
+    return result;
 }
 
-int
+PyObject *
 uc_py_request_context_get(PyObject *object, struct uc_request_context *context_out)
 {
     struct request_context *self = (struct request_context *)object;
+    PyObject *request_id = self->request_id;
 
     *context_out = uc_request_context_init(NULL);
-    if (self->request_id == NULL) {
+    if (request_id == NULL) {
         PyErr_SetString(PyExc_TypeError, "request_id must be str");
-        return -1;
+        return NULL;
     }
-    context_out->request_id = uc_py_text(self->request_id, "request_id");
-    if (context_out->request_id == NULL) {
-        return -1;
+    Py_INCREF(request_id);
+    context_out->request_id = uc_py_text(request_id, "request_id");
+    if (context_out->request_id == NULL ||
+            optional_fact(self->ttl_ms, "ttl_ms", UC_REQUEST_TTL, context_out,
+                    &context_out->ttl_ms) != 0 ||
+            optional_fact(self->total_block_count, "total_block_count",
+                    UC_REQUEST_TOTAL_BLOCK_COUNT, context_out,
+                    &context_out->total_block_count) != 0) {
+        Py_CLEAR(request_id);
     }
-    if (optional_fact(self->ttl_ms, "ttl_ms", UC_REQUEST_TTL, context_out, &context_out->ttl_ms) !=
-            0) {
-        return -1;
-    }
-    return optional_fact(self->total_block_count, "total_block_count", UC_REQUEST_TOTAL_BLOCK_COUNT,
-            context_out, &context_out->total_block_count);
+    return request_id;
 }
 
 /* IoContext */

@@ -55,9 +55,14 @@ none_or_raise(enum uc_status status)
 /* Jobs in flight keep what their memory hangs on. */
 
 static int
-hold_job(struct uc_py_assembler *owner, PyObject *job_id, PyObject *memory)
+hold_job(struct uc_py_assembler *owner, uint64_t job_id, PyObject *memory)
 {
-    return PyDict_SetItem(owner->in_flight, job_id, memory);
+    PyObject *key =
+            PyLong_FromUnsignedLongLong(job_id); /* not the caller's, which may be a subclass */
+    int result = key == NULL ? -1 : PyDict_SetItem(owner->in_flight, key, memory);
+
+    Py_XDECREF(key);
+    return result;
 }
 
 /* An event was collected: note it at the end of the list. The job's memory is let go. */
@@ -119,7 +124,7 @@ submit_prefetch(PyObject *object, PyObject *arguments, PyObject *keywords)
     status = uc_worker_submit_prefetch(worker, job_id, token);
     Py_END_ALLOW_THREADS;
     leave(object);
-    if (status != UC_OK || hold_job(owner, job, Py_None) != 0) {
+    if (status != UC_OK || hold_job(owner, job_id, Py_None) != 0) {
         return status == UC_OK ? NULL : uc_py_raise(status);
     }
     Py_RETURN_NONE;
@@ -131,8 +136,7 @@ typedef enum uc_status submit_fn(struct uc_worker *worker, uint64_t job_id,
 
 /* What a submit's arguments become. */
 struct submit {
-    PyObject *job;
-    PyObject *payload_objects;
+    PyObject *held; /* tuple of the payload objects, owned: the list may be reused by its owner */
     uint64_t job_id;
     struct uc_py_payloads payloads; /* owned */
     const struct uc_token *token;
@@ -143,12 +147,14 @@ static int
 submit_parse(PyObject *arguments, PyObject *keywords, struct submit *submit)
 {
     static char *names[] = {"job_id", "payloads", "token", "io_context", NULL};
+    PyObject *payloads;
     PyObject *token;
+    PyObject *job;
     PyObject *io = NULL;
 
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O!OO|O", names, &PyLong_Type,
-                &submit->job, &submit->payload_objects, &token, &io) ||
-            uc_py_to_uint64(submit->job, "job_id", &submit->job_id) != 0 ||
+    if (!PyArg_ParseTupleAndKeywords(
+                arguments, keywords, "O!OO|O", names, &PyLong_Type, &job, &payloads, &token, &io) ||
+            uc_py_to_uint64(job, "job_id", &submit->job_id) != 0 ||
             uc_py_io_context_get(io, &submit->io) != 0) {
         return -1;
     }
@@ -156,7 +162,15 @@ submit_parse(PyObject *arguments, PyObject *keywords, struct submit *submit)
     if (submit->token == NULL) {
         return -1;
     }
-    return uc_py_payloads_get(submit->payload_objects, &submit->payloads);
+    submit->held = PySequence_Tuple(payloads);
+    if (submit->held == NULL) {
+        return -1;
+    }
+    if (uc_py_payloads_get(submit->held, &submit->payloads) != 0) {
+        Py_DECREF(submit->held);
+        return -1;
+    }
+    return 0;
 }
 
 static PyObject *
@@ -166,15 +180,13 @@ submit_call(PyObject *object, PyObject *arguments, PyObject *keywords, submit_fn
     struct uc_worker *worker;
     struct submit submit;
     enum uc_status status;
-    PyObject *held;
 
     if (submit_parse(arguments, keywords, &submit) != 0) {
         return NULL;
     }
-    held = PySequence_Tuple(submit.payload_objects); /* the list may be reused by its owner */
-    worker = held == NULL ? NULL : enter(object);
+    worker = enter(object);
     if (worker == NULL) {
-        Py_XDECREF(held);
+        Py_DECREF(submit.held);
         uc_py_payloads_release(&submit.payloads);
         return NULL;
     }
@@ -185,11 +197,11 @@ submit_call(PyObject *object, PyObject *arguments, PyObject *keywords, submit_fn
     Py_END_ALLOW_THREADS;
     leave(object);
     uc_py_payloads_release(&submit.payloads);
-    if (status == UC_OK && hold_job(owner, submit.job, held) != 0) {
-        Py_DECREF(held);
+    if (status == UC_OK && hold_job(owner, submit.job_id, submit.held) != 0) {
+        Py_DECREF(submit.held);
         return NULL;
     }
-    Py_DECREF(held);
+    Py_DECREF(submit.held);
     return none_or_raise(status);
 }
 
@@ -289,11 +301,11 @@ wait_release(struct wait *wait)
 static int
 wait_open(PyObject *job_ids, struct wait *wait)
 {
-    PyObject *fast = PySequence_Fast(job_ids, "job_ids must be a sequence of int");
-    size_t count = fast == NULL ? 0 : (size_t)PySequence_Fast_GET_SIZE(fast);
+    PyObject *ids = PySequence_Tuple(job_ids); /* a list may change in an element's __index__ */
+    size_t count = ids == NULL ? 0 : (size_t)PyTuple_GET_SIZE(ids);
 
     *wait = (struct wait){0};
-    if (fast == NULL) {
+    if (ids == NULL) {
         return -1;
     }
     wait->ids = calloc(count + 1, sizeof(wait->ids[0]));
@@ -303,21 +315,17 @@ wait_open(PyObject *job_ids, struct wait *wait)
         goto err_release;
     }
     for (size_t idx = 0; idx < count; idx++) {
-        if (idx >= (size_t)PySequence_Fast_GET_SIZE(fast) ||
-                uc_py_to_uint64(PySequence_Fast_GET_ITEM(fast, (Py_ssize_t)idx), "job_ids",
-                        &wait->ids[wait->count++]) != 0) {
+        if (uc_py_to_uint64(PyTuple_GET_ITEM(ids, (Py_ssize_t)idx), "job_ids",
+                    &wait->ids[wait->count++]) != 0) {
             goto err_release;
         }
     }
-    Py_DECREF(fast);
+    Py_DECREF(ids);
     return 0;
 
 err_release:
     wait_release(wait);
-    Py_DECREF(fast);
-    if (PyErr_Occurred() == NULL) {
-        (void)uc_py_raise_invalid("job_ids: the list was changed while it was read");
-    }
+    Py_DECREF(ids);
     return -1;
 }
 
@@ -461,29 +469,45 @@ uc_py_worker_drain(struct uc_py_assembler *owner)
 
 /* Memory */
 
-/* An address as int, or an object whose writable buffer it is. */
-static int
+/*
+ * An address as int, or an object whose writable buffer it is. That is kept open, so that its owner cannot
+ * resize or release it. @return a reference to what is to be kept, or NULL with an exception
+ */
+static PyObject *
 parse_memory(PyObject *object, PyObject *size, uint64_t *address_out, uint64_t *length_out)
 {
+    uint64_t wanted;
+    PyObject *kept;
     Py_buffer view;
 
     if (PyLong_Check(object)) {
         if (size == NULL) {
             PyErr_SetString(PyExc_TypeError, "size is needed when the memory is given by address");
-            return -1;
+            return NULL;
         }
-        return uc_py_to_uint64(object, "address", address_out) != 0
-                       ? -1
-                       : uc_py_to_uint64(size, "size", length_out);
+        return uc_py_to_uint64(object, "address", address_out) != 0 ||
+                               uc_py_to_uint64(size, "size", length_out) != 0
+                       ? NULL
+                       : Py_NewRef(object);
     }
 
-    if (PyObject_GetBuffer(object, &view, PyBUF_WRITABLE) != 0) {
-        return -1;
+    kept = PyMemoryView_FromObject(object);
+    if (kept == NULL || PyObject_GetBuffer(kept, &view, PyBUF_WRITABLE) != 0) {
+        Py_XDECREF(kept);
+        return NULL;
     }
     *address_out = (uintptr_t)view.buf;
-    *length_out = (uint64_t)view.len;
-    PyBuffer_Release(&view); /* the object itself is kept until it is deregistered */
-    return size == NULL ? 0 : uc_py_to_uint64(size, "size", length_out);
+    *length_out = wanted = (uint64_t)view.len;
+    PyBuffer_Release(&view);
+    if (size != NULL && uc_py_to_uint64(size, "size", &wanted) != 0) {
+        Py_CLEAR(kept);
+    } else if (wanted > *length_out) {
+        (void)uc_py_raise_invalid("size: more than the buffer, which has %llu bytes",
+                (unsigned long long)*length_out);
+        Py_CLEAR(kept);
+    }
+    *length_out = wanted;
+    return kept;
 }
 
 static PyObject *
@@ -496,17 +520,19 @@ register_memory(PyObject *object, PyObject *arguments, PyObject *keywords)
     uint64_t length_bytes = 0;
     uint32_t region_idx = 0;
     PyObject *memory;
+    PyObject *kept;
     PyObject *size = NULL;
     PyObject *index;
     enum uc_status status;
     int kind = UC_MEMORY_HOST;
 
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|Oi", names, &memory, &size, &kind) ||
-            parse_memory(memory, size, &address, &length_bytes) != 0) {
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "O|Oi", names, &memory, &size, &kind)) {
         return NULL;
     }
-    worker = enter(object);
+    kept = parse_memory(memory, size, &address, &length_bytes);
+    worker = kept == NULL ? NULL : enter(object);
     if (worker == NULL) {
+        Py_XDECREF(kept);
         return NULL;
     }
     Py_BEGIN_ALLOW_THREADS;
@@ -516,12 +542,14 @@ register_memory(PyObject *object, PyObject *arguments, PyObject *keywords)
     Py_END_ALLOW_THREADS;
     leave(object);
     if (status != UC_OK) {
+        Py_DECREF(kept);
         return uc_py_raise(status);
     }
     index = PyLong_FromUnsignedLong(region_idx);
-    if (index != NULL && PyDict_SetItem(owner->regions, index, memory) != 0) {
+    if (index != NULL && PyDict_SetItem(owner->regions, index, kept) != 0) {
         Py_CLEAR(index);
     }
+    Py_DECREF(kept);
     return index;
 }
 
@@ -532,6 +560,7 @@ deregister_memory(PyObject *object, PyObject *index)
     struct uc_worker *worker;
     enum uc_status status;
     uint64_t region_idx = 0;
+    PyObject *key;
 
     if (uc_py_to_uint64(index, "index", &region_idx) != 0) {
         return NULL;
@@ -539,17 +568,20 @@ deregister_memory(PyObject *object, PyObject *index)
     if (region_idx > UINT32_MAX) {
         return uc_py_raise_invalid("index: no region has this number");
     }
-    worker = enter(object);
+    key = PyLong_FromUnsignedLongLong(region_idx); /* the caller's may hash otherwise */
+    worker = key == NULL ? NULL : enter(object);
     if (worker == NULL) {
+        Py_XDECREF(key);
         return NULL;
     }
     Py_BEGIN_ALLOW_THREADS;
     status = uc_worker_deregister_memory(worker, (uint32_t)region_idx);
     Py_END_ALLOW_THREADS;
     leave(object);
-    if (status == UC_OK && PyDict_DelItem(owner->regions, index) != 0) {
+    if (status == UC_OK && PyDict_DelItem(owner->regions, key) != 0) {
         PyErr_Clear();
     }
+    Py_DECREF(key);
     return none_or_raise(status);
 }
 
