@@ -4,6 +4,8 @@
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -83,6 +85,13 @@ def test_wrong_use_is_told(server):
             client.put(b"short", b"")
         with pytest.raises(TypeError):
             client.put("number", 5)
+        for wrong in (16, 16.0, None, numpy.zeros((2, 8), dtype=numpy.uint8)[:, ::2]):
+            with pytest.raises((TypeError, BufferError, ValueError)):
+                client.get(wrong)
+        for wrong in ("a name", b"x" * 16):
+            with pytest.raises(TypeError, match="sequence of keys"):
+                client.exists_many(wrong)
+        assert client.put(ucm.BlockId(b"i" * 16), b"1") and client.get(b"i" * 16) == b"1"
     with pytest.raises(ucm.InvalidParamError, match="closed"):
         client.get("after close")
     with pytest.raises(ValueError):
@@ -152,3 +161,68 @@ def test_a_dead_server_is_misses(servers):
         start = time.monotonic()
         client.put_many((f"new {n}", b"") for n in range(10))
         assert time.monotonic() - start < 20 * harness.PATIENCE
+
+
+INTERRUPTED = """
+import os, signal, sys, threading
+import ucm_proxy as u
+
+address, pid = sys.argv[1], int(sys.argv[2])
+client = u.Client({"type": "store", "store": "remote",
+                   "config": {"servers": [address], "fabric": "tcp", "timeout_ms": 2500}})
+key = b"k" * 16
+client.put_from([key], [b"1" * client.block_bytes])
+
+
+class Stopping:
+    def __init__(self, worker):
+        self.worker = worker
+
+    def __getattr__(self, name):
+        return getattr(self.worker, name)
+
+    def submit_get(self, *arguments):
+        os.kill(pid, signal.SIGSTOP)
+        self.worker.submit_get(*arguments)
+        threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+
+
+real, client._worker = client._worker, Stopping(client._worker)
+target = bytearray(client.block_bytes)
+try:
+    client.get_into([key], [target])
+except KeyboardInterrupt:
+    before = bytes(target)
+    os.kill(pid, signal.SIGCONT)
+    client._worker = real
+    assert client.put_from([b"n" * 16], [b"2" * client.block_bytes]) == [True]
+    print("same" if bytes(target) == before else "written", real.get_finished())
+"""
+
+
+def test_ctrl_c_hands_memory_back_only_when_the_job_ended(server):
+    """Nothing arrives in a caller's buffer, or in the client's own, after the call was left."""
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED, server.address, str(server.process.pid)],
+                          capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout == "same []\n", done.stderr
+
+
+def test_buffers_stay_open_while_they_are_moved(server):
+    """Their owner can neither resize nor release them meanwhile."""
+    with ucm.Client(server.address, fabric="tcp") as client:
+        buffer = bytearray(BLOCK)
+        seen = []
+
+        class Watching:
+            def __getattr__(self, name):
+                return getattr(worker, name)
+
+            def submit_put(self, *arguments):
+                with pytest.raises(BufferError):
+                    buffer.extend(b"more")
+                seen.append(True)
+                worker.submit_put(*arguments)
+
+        worker, client._worker = client._worker, Watching()
+        assert client.put_from([b"k" * 16], [buffer]) == [True] and seen == [True]
+        client._worker = worker

@@ -12,6 +12,7 @@ import os
 import threading
 
 from ucm_proxy._native import (
+    BlockId,
     BlockPayload,
     Error,
     Memory,
@@ -36,8 +37,8 @@ class Client:
     namespace, credential, fabric: for servers, as in ucm-store-remote(7).
     batch: blocks that are moved at once; as many are held in memory that is registered.
 
-    A key is a str (32 hexadecimal digits name the block itself, other texts are hashed as by ucm(1)) or
-    the 16 bytes of a block id. A value is anything with a buffer, at most `max_bytes` long. Values that
+    A key is a str (32 hexadecimal digits name the block itself, other texts are hashed as by ucm(1)), the 16
+    bytes of a block id, or a BlockId. A value is anything with a buffer, at most `max_bytes` long. Values that
     are present are never replaced: equal keys mean equal bytes.
     """
 
@@ -119,7 +120,7 @@ class Client:
 
     def get_many(self, keys):
         """A list with the value, or None, of each key."""
-        ids = [_id(key) for key in keys]
+        ids = _ids(keys)
         found = {}
         with self._lock:
             for part in _parts(list(dict.fromkeys(ids)), self._batch):
@@ -138,6 +139,7 @@ class Client:
         def load(ids, payloads):
             loaded = {slot for slot, _ in self._get(ids, payloads)}
             return [slot in loaded for slot in range(len(ids))]
+        buffers = list(buffers)
         for buffer in buffers:
             if memoryview(buffer).readonly:
                 raise ValueError("get_into needs writable buffers")
@@ -151,7 +153,7 @@ class Client:
 
     def exists_many(self, keys):
         """A bool per key."""
-        ids = [_id(key) for key in keys]
+        ids = _ids(keys)
         if not ids:
             return []
         with self._lock, self._request(None) as request:
@@ -164,7 +166,7 @@ class Client:
 
     def touch(self, keys, *, ttl_ms=None):
         """Mark keys as just used, and with a ttl_ms as kept for that long."""
-        ids = [_id(key) for key in keys]
+        ids = _ids(keys)
         if ids:
             with self._lock, self._request(ttl_ms) as request:
                 self._scheduler.touch(request, b"".join(ids))
@@ -240,8 +242,9 @@ class Client:
         return bytes(self._view[start + _HEADER_BYTES:start + _HEADER_BYTES + length])
 
     def _move(self, keys, buffers, move):
-        ids = [_id(key) for key in keys]
-        buffers = list(buffers)
+        ids = _ids(keys)
+        # Open until the end: their owners can neither resize nor release them under a job.
+        buffers = [memoryview(buffer) for buffer in buffers]
         if len(ids) != len(buffers):
             raise ValueError(f"{len(ids)} keys and {len(buffers)} buffers")
         if len(set(ids)) != len(ids):
@@ -257,7 +260,20 @@ class Client:
         return done
 
     def _wait(self, job_id):
-        (result,) = self._worker.wait([job_id])
+        """The event of a job. Bytes may arrive until it is there, so Ctrl-C waits for it too (its deadline
+        bounds that): the memory is somebody else's afterwards."""
+        interruption = None
+        while True:
+            try:
+                events = self._worker.wait([job_id])
+                break
+            except Error:
+                raise
+            except BaseException as error:  # from a signal's handler
+                interruption = error
+        if interruption is not None:
+            raise interruption
+        (result,) = events
         return result
 
     def _done(self, result, count):
@@ -348,10 +364,16 @@ class _Request:
 def _id(key):
     if isinstance(key, str):
         return block_id(key)
-    key = bytes(key)
+    key = key.to_bytes() if isinstance(key, BlockId) else bytes(memoryview(key))
     if len(key) != 16:
         raise ValueError(f"a key of {len(key)} bytes; block ids have 16, names are str")
     return key
+
+
+def _ids(keys):
+    if isinstance(keys, (str, bytes, bytearray)):
+        raise TypeError("keys must be a sequence of keys; this is one key")
+    return [_id(key) for key in keys]
 
 
 def _parts(items, size):
