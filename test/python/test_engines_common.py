@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the engine adapters share: names of blocks, and the thread that makes the calls."""
 
+import gc
 import os
 import select
 import signal
@@ -171,3 +172,73 @@ def test_wrong_input_ends_the_ticket(server):
     assert ended(background, background.lookup([key(1)])).hits == [False]
     server.quiet()
     background.close()
+
+
+class Fails:
+    """A number whose value is an exception of no expected kind."""
+
+    def __init__(self, kind):
+        self._kind = kind
+
+    def __index__(self):
+        raise self._kind("on purpose")
+
+
+@pytest.mark.parametrize("kind", [RuntimeError, KeyError, MemoryError, BufferError, OverflowError])
+def test_an_exception_of_any_kind_is_the_tickets(kind):
+    """And the thread goes on with the next one."""
+    background = Background(cache())
+    memory = ucm.Memory(BLOCK)
+    put = ended(background, background.put([key(1)], [[(memory.address, BLOCK)]], ttl_ms=Fails(kind)))
+    assert isinstance(put.error, kind) and put.hits == [False]
+    assert ended(background, background.lookup([key(1)])).error is None
+    assert background.close()
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_thread_that_ends_leaves_nobody_waiting(server):
+    """What is under way ends with an error, after its jobs; what comes later is refused."""
+    background = Background(remote(server))
+
+    class Broken:
+        def get_finished(self):
+            raise MemoryError("on purpose")
+
+    with background._lock:  # before it looks at what came
+        background._worker = Broken()
+    tickets = [background.lookup([key(n)]) for n in range(10)]
+    for ticket in tickets:
+        background.wait(ticket)
+    assert all(isinstance(ticket.error, Busy) and "on purpose" in str(ticket.error) for ticket in tickets)
+    assert background.under_way == 0 and background.close()
+    background.idle()
+
+
+def test_a_forked_child_is_told_and_ends(server):
+    """Whatever the parent's threads held at the fork."""
+    background = Background(remote(server))
+    with background._lock:
+        child = os.fork()
+    if child == 0:
+        background._lock.locked()  # nobody will release it here
+        status = 1
+        try:
+            background.lookup([key(1)])
+        except ucm.UnsupportedError:
+            status = 0 if background.close() else 2
+        finally:
+            os._exit(status)
+    assert os.waitpid(child, 0)[1] == 0
+    assert ended(background, background.lookup([key(1)])).hits == [False]
+    background.close()
+
+
+def test_a_failed_start_leaves_no_descriptor_open():
+    """Memory that nobody can register."""
+    gc.collect()
+    before = len(os.listdir("/proc/self/fd"))
+    for _ in range(3):
+        with pytest.raises(ucm.Error):
+            Background(cache(), memory=[(0, 0)])
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) == before

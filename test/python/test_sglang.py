@@ -183,6 +183,22 @@ def test_wrong_configuration_is_told(server):
     backend.close()
 
 
+def test_calls_in_the_wrong_order(server):
+    """Before the pool is known they are told; after close they are misses."""
+    early = BACKEND(sglang.HiCacheStorageConfig(extra_config={"store": server.address}))
+    for call in (lambda: early.batch_exists(names(1)), lambda: early.batch_set_v1(names(1), [0]),
+                 lambda: early.batch_set(names(1), [None])):
+        with pytest.raises(RuntimeError, match="register_mem_pool_host"):
+            call()
+    early.close()
+    backend, pool = rank_of(remote(server))
+    backend.close()
+    backend.close()
+    assert backend.batch_set_v1(names(2), pool.indices(range(2))) == [False, False]
+    assert backend.batch_get_v1(names(2), pool.indices(range(2))) == [False, False]
+    assert backend.batch_exists(names(2)) == 0
+
+
 @pytest.mark.skipif(importlib.util.find_spec("sglang") is None, reason="SGLang is not installed")
 def test_the_real_base_class():
     """Opt-in: on machines that have SGLang, the class is made of its own base class."""

@@ -15,12 +15,12 @@ import weakref
 
 from ucm_proxy._native import (
     BlockPayload,
-    Error,
     IoContext,
     NotFoundError,
     RequestContext,
     RetryError,
     StoreAssembler,
+    UnsupportedError,
 )
 from ucm_proxy._topology import block_bytes
 
@@ -72,14 +72,16 @@ class Background:
         self._outbox = collections.deque() if listed else None
         self._waiting = {}  # job id → (generator, ticket), of our thread
         self._closing = False
+        self._broken = None  # the exception that ended our thread, which should not happen
+        self._process = os.getpid()
         self.counters = collections.Counter()
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._ready = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        weakref.finalize(self, _close_descriptors, self._wake, self._ready)
         for address, length in memory:
             self._worker.register_memory(address, length)
         self._thread = threading.Thread(target=self._main, name=name, daemon=True)
         self._thread.start()
-        weakref.finalize(self, _close_descriptors, self._wake, self._ready)
         atexit.register(self.close)  # before the package closes what is open
 
     # The engine's side: nothing here waits.
@@ -139,6 +141,8 @@ class Background:
         Returns whether that was done within the timeout in seconds; memory that payloads lie in must
         stay until it is. Tickets are done afterwards, as always.
         """
+        if os.getpid() != self._process:
+            return True  # all of it is the parent's, and the lock may be held by a thread that is not here
         with self._lock:
             self._closing = True
         os.eventfd_write(self._wake, 1)
@@ -149,6 +153,8 @@ class Background:
         return True
 
     def _submit(self, ticket):
+        if os.getpid() != self._process:
+            raise UnsupportedError("made before a fork, and its thread is in the parent: make another one")
         with self._lock:
             accepted = not self._closing and self._under_way < self._limit
             if accepted:
@@ -157,8 +163,13 @@ class Background:
         if accepted:
             os.eventfd_write(self._wake, 1)
         else:
-            self._end(ticket, None, Busy("closing" if self._closing else "too much is under way"), False)
+            self._end(ticket, None, self._refusal(), False)
         return ticket
+
+    def _refusal(self):
+        if self._broken is not None:
+            return Busy(f"the thread ended: {self._broken!r}")
+        return Busy("closing" if self._closing else "too much is under way")
 
     def _end(self, ticket, hits, error, counted=True):
         if error is not None:
@@ -182,6 +193,22 @@ class Background:
     # Our thread's side. A ticket is a generator that yields the job it waits for and gets its event.
 
     def _main(self):
+        try:
+            self._serve()
+        except BaseException as error:
+            # Nobody may wait for ever. The assembler waits for its jobs before the tickets end.
+            with self._lock:
+                self._closing, self._broken = True, error
+            self._assembler.close()
+            left = [ticket for _, ticket in self._waiting.values()] + list(self._inbox)
+            self._waiting.clear()
+            self._inbox.clear()
+            for ticket in left:
+                self._end(ticket, None, self._refusal())
+            raise
+        self._assembler.close()
+
+    def _serve(self):
         descriptor = self._worker.event_fd()
         poll = select.poll()
         poll.register(self._wake, select.POLLIN)
@@ -200,15 +227,14 @@ class Background:
                 self._step(self._run(ticket), ticket, None)
             with self._lock:
                 if self._closing and self._under_way == 0:
-                    break
-        self._assembler.close()
+                    return
 
     def _step(self, generator, ticket, event):
         try:
             self._waiting[generator.send(event)] = (generator, ticket)
         except StopIteration as end:
             self._end(ticket, end.value, None)
-        except (Error, ValueError, TypeError) as error:
+        except Exception as error:  # whatever it is, it is the ticket's: the thread goes on
             self._end(ticket, None, error)
 
     def _run(self, ticket):

@@ -87,6 +87,7 @@ class UcmConnector:
         if len(keys) != len(views):
             raise ValueError(f"{len(keys)} keys and {len(views)} views")
         future = next(self._futures)
-        # The views are kept until the ticket ends: jobs know addresses only.
-        call(self._names(keys), [[address_of(view)] for view in views], tag=(future, list(views)), **options)
+        # Kept open until the ticket ends: jobs know addresses only, and owners may release or resize.
+        views = [memoryview(view) for view in views]
+        call(self._names(keys), [[address_of(view)] for view in views], tag=(future, views), **options)
         return future

@@ -59,6 +59,7 @@ class HiCache:
 
     def batch_exists(self, keys, extra_info=None):
         """How many pages from the first one on are whole, without a gap."""
+        self._ready()
         parts = [part for key in keys for part in self._keys.parts(key)]
         present = self._run("lookup", parts) if parts else []
         whole = self._keys.whole(keys, present)
@@ -79,6 +80,7 @@ class HiCache:
     def _move(self, kind, keys, host_indices):
         if not keys:
             return []
+        self._ready()
         pointers, sizes = self._pool.get_page_buffer_meta(host_indices)
         count, rest = divmod(len(pointers), len(keys))
         if rest != 0 or len(sizes) != len(pointers):
@@ -89,6 +91,10 @@ class HiCache:
             raise ValueError(f"a page has {sum(size for _, size in pieces[0])} bytes, the store's blocks "
                              f"{self._background.block_bytes}: raise block_bytes of the namespace")
         return self._run(kind, [self._keys.part(key, self._rank) for key in keys], pieces)
+
+    def _ready(self):
+        if self._background is None:
+            raise RuntimeError("register_mem_pool_host() comes before the first transfer or lookup")
 
     def _run(self, kind, keys, pieces=None):
         """A ticket, waited for. What fails or takes too long is a miss."""
@@ -107,6 +113,7 @@ class HiCache:
 
     def batch_get(self, keys, target_locations=None, target_sizes=None):
         """Pages into tensors; a tensor or None per key."""
+        self._ready()
         targets = list(target_locations or [])
         if len(targets) != len(keys) or any(target is None for target in targets):
             raise ValueError("ucm needs a tensor per key to read into (set interface_v1)")
@@ -119,6 +126,7 @@ class HiCache:
 
     def batch_set(self, keys, values=None, target_locations=None, target_sizes=None):
         """Pages from tensors; whether all were stored."""
+        self._ready()
         values = list(values if values is not None else target_locations)
         return all(self._run("put", [self._keys.part(key, self._rank) for key in keys], _tensors(values)))
 
@@ -129,8 +137,7 @@ class HiCache:
     def close(self):
         """End what is under way (deadlines bound it), then give everything back."""
         if self._background is not None:
-            self._background.close()
-            self._background = None
+            self._background.close()  # and stays, so that calls which come later are misses
 
 
 def _tensors(tensors):
