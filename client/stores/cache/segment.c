@@ -10,6 +10,7 @@
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <ucm/log.h>
@@ -115,6 +116,25 @@ allocate(const char *domain)
     return segment;
 }
 
+static enum uc_status
+refuse_size(uint64_t total_bytes)
+{
+    return uc_error(UC_ERR_NO_SPACE,
+            "cache store: " SEGMENT_FOLDER
+            " does not hold %llu bytes; lower capacity, or enlarge it",
+            (unsigned long long)total_bytes);
+}
+
+/* Asked first: reserving would take all that is left before it fails, from everybody. */
+static bool
+has_room(int fd, uint64_t total_bytes)
+{
+    struct statvfs room;
+
+    return fstatvfs(fd, &room) != 0 || room.f_blocks == 0 ||
+           total_bytes / room.f_frsize < room.f_bavail;
+}
+
 /* Pages are taken now: running out of them later would be a signal, not an error. */
 static enum uc_status
 make_file(struct uc_cache_segment *segment, uint64_t total_bytes)
@@ -123,14 +143,14 @@ make_file(struct uc_cache_segment *segment, uint64_t total_bytes)
     if (segment->fd < 0) {
         return uc_log_errno(errno, "cache store: make a file in " SEGMENT_FOLDER);
     }
+    if (!has_room(segment->fd, total_bytes)) {
+        return refuse_size(total_bytes);
+    }
     if (fallocate(segment->fd, 0, 0, (off_t)total_bytes) != 0) {
         int reason = errno;
 
         if (reason == ENOSPC || reason == ENOMEM) {
-            return uc_error(UC_ERR_NO_SPACE,
-                    "cache store: " SEGMENT_FOLDER " does not hold %llu bytes; lower capacity, or "
-                    "enlarge it",
-                    (unsigned long long)total_bytes);
+            return refuse_size(total_bytes);
         }
         return uc_log_errno(reason, "cache store: reserve %llu bytes in " SEGMENT_FOLDER,
                 (unsigned long long)total_bytes);

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -64,6 +65,21 @@ own_segment(const void *domain)
         _exit(1);
     }
 }
+
+/* More than the file system has is refused before any of it is taken: others live there, too. */
+START_TEST(segment_beyond_the_file_system_is_refused)
+{
+    struct uc_cache_segment *segment = NULL;
+    struct statvfs before;
+    uint64_t slot_count;
+
+    ck_assert_int_eq(statvfs("/dev/shm", &before), 0);
+    slot_count = before.f_blocks * before.f_frsize / ENV_BLOCK_BYTES + 1;
+    ck_assert_int_eq(uc_cache_segment_create("", ENV_BLOCK_BYTES, slot_count, true, &segment),
+            UC_ERR_NO_SPACE);
+    ck_assert_ptr_null(segment);
+}
+END_TEST
 
 /* A live owner's segment is not touched; a dead one's is replaced. */
 START_TEST(dead_owner_is_replaced_and_a_live_one_is_not)
@@ -253,6 +269,7 @@ main(void)
     SRunner *runner;
     int failed;
 
+    tcase_add_test(tcase, segment_beyond_the_file_system_is_refused);
     tcase_add_test(tcase, dead_owner_is_replaced_and_a_live_one_is_not);
     tcase_add_test(tcase, killed_worker_blocks_no_slot);
     tcase_add_test(tcase, lock_of_a_killed_worker_is_taken_over);
