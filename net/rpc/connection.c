@@ -111,6 +111,8 @@ err_free_connection:
 static void
 release(struct uc_rpc_connection *connection)
 {
+    /* The connection ends, even if a process forked from this one has the socket open as well. */
+    (void)shutdown(connection->fd, SHUT_RDWR);
     (void)close(connection->fd);
     free(connection->receive.bytes);
     free(connection->send.bytes);

@@ -282,7 +282,7 @@ uc_shm_domain_fds(struct uc_fabric_domain *domain, int *fds_out)
     size_t count = 0;
 
     uc_mutex_lock(&domain->lock);
-    if (domain->rows_fd >= 0) {
+    if (domain->file_count > 0) {
         fds_out[count++] = domain->rows_fd;
         for (size_t idx = 0; idx < domain->file_count; idx++) {
             fds_out[count++] = domain->files[idx].fd;

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <ucm/log.h>
@@ -59,7 +60,10 @@ uc_shm_source_close(struct uc_shm_source *source)
         return;
     }
 
-    /* The only descriptor of this socket, so that closing it also ends its registration. */
+    /* A process that was forked from this one may have the socket open as well: closing ours alone would end
+       neither the connection nor the registration, whose events would then point to freed memory. */
+    (void)epoll_ctl(source->fabric->epoll_fd, EPOLL_CTL_DEL, source->fd, NULL);
+    (void)shutdown(source->fd, SHUT_RDWR);
     (void)close(source->fd);
     source->fd = -1;
     source->readable = false;

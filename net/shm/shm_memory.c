@@ -7,6 +7,7 @@
 #include <inttypes.h>
 #include <linux/magic.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -94,7 +95,7 @@ uc_shm_file_check(int fd, uint64_t offset_bytes, uint64_t length_bytes, bool is_
                 seals < 0 ? "no memory file" : "not sealed against shrinking");
     }
     if (fstat(fd, &status) != 0 || fstatfs(fd, &system) != 0 || status.st_size < 0) {
-        return uc_log_errno(errno, "shm: fstat");
+        return uc_error(UC_ERR_OS_API, "shm: fstat: %s", strerror(errno));
     }
     if (length_bytes == 0 || offset_bytes > (uint64_t)status.st_size ||
             length_bytes > (uint64_t)status.st_size - offset_bytes) {
@@ -135,7 +136,9 @@ uc_shm_map(int fd, uint64_t offset_bytes, uint64_t length_bytes, struct uc_shm_m
     mapping.base = mmap(NULL, mapping.mapped_bytes, PROT_READ, MAP_SHARED, fd,
             (off_t)(offset_bytes - skip_bytes));
     if (mapping.base == MAP_FAILED) {
-        return uc_log_errno(errno, "shm: mmap of %" PRIu64 " bytes", length_bytes);
+        /* Not logged: a peer could fill the log with files that cannot be mapped. */
+        return uc_error(
+                UC_ERR_OS_API, "shm: mmap of %" PRIu64 " bytes: %s", length_bytes, strerror(errno));
     }
 
     mapping.bytes = (const uint8_t *)mapping.base + skip_bytes;

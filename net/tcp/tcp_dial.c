@@ -112,8 +112,7 @@ finish_connecting(struct uc_tcp_lane *lane)
         error = source->lost_errno == 0 ? EPIPE : source->lost_errno;
     }
 
-    (void)close(source->fd);
-    source->fd = -1;
+    uc_tcp_source_release(source);
     lane->address_idx++;
     if (lane->address_idx >= client->address_count) {
         uc_tcp_client_fail(client, connect_error(error));

@@ -125,6 +125,17 @@ uc_tcp_source_watch(struct uc_tcp_source *source, int fd)
 }
 
 void
+uc_tcp_source_release(struct uc_tcp_source *source)
+{
+    /* A process that was forked from this one may have the socket open as well: closing ours alone would end
+       neither the connection nor the registration, whose events would then point to freed memory. */
+    (void)epoll_ctl(source->fabric->epoll_fd, EPOLL_CTL_DEL, source->fd, NULL);
+    (void)shutdown(source->fd, SHUT_RDWR);
+    (void)close(source->fd);
+    source->fd = -1;
+}
+
+void
 uc_tcp_source_close(struct uc_tcp_source *source, bool discard)
 {
     uc_list_remove(&source->turn_node);
@@ -134,13 +145,11 @@ uc_tcp_source_close(struct uc_tcp_source *source, bool discard)
     }
 
     if (discard) {
-        struct linger linger = {.l_onoff = 1, .l_linger = 0};
+        struct sockaddr nobody = {.sa_family = AF_UNSPEC};
 
-        (void)setsockopt(source->fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+        (void)connect(source->fd, &nobody, sizeof(nobody));
     }
-    /* The only descriptor of this socket, so that closing it also ends its registration. */
-    (void)close(source->fd);
-    source->fd = -1;
+    uc_tcp_source_release(source);
     source->readable = false;
     source->writable = false;
 }

@@ -86,6 +86,9 @@ UC_MUST_CHECK enum uc_status uc_tcp_source_watch(struct uc_tcp_source *source, i
 void uc_tcp_source_init(
         struct uc_tcp_source *source, struct uc_fabric *fabric, enum uc_tcp_kind kind);
 
+/** End the connection and close the socket, that is open. The rings stay as they are. */
+void uc_tcp_source_release(struct uc_tcp_source *source);
+
 /**
  * Close the socket and leave all rings. Idempotent.
  *
