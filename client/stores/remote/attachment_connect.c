@@ -223,7 +223,11 @@ uc_attachment_dial(struct uc_attachment *attachment, uint64_t now_ms)
 void
 uc_attachment_drop_rpc(struct uc_attachment *attachment)
 {
-    /* Closing the descriptor takes it out of the epoll set. */
+    if (attachment->rpc != NULL) {
+        /* Closing would not do it while a process forked from this one has the socket open as well. */
+        (void)epoll_ctl(attachment->plane->epoll_fd, EPOLL_CTL_DEL,
+                uc_rpc_connection_fd(attachment->rpc), NULL);
+    }
     uc_rpc_connection_destroy(attachment->rpc);
     attachment->rpc = NULL;
     attachment->rpc_dead = false;
