@@ -118,6 +118,8 @@ enter_down(struct uc_attachment *attachment, uint64_t now_ms)
     uc_attachment_drop_endpoint(attachment);
     uc_attachment_drop_rpc(attachment);
     attachment->address_idx = 0;
+    /* Not even the last transport connects: perhaps it was not the others' fault either. */
+    memset(attachment->avoid, 0, sizeof(attachment->avoid));
     attachment->state = UC_ATTACHMENT_DOWN;
     attachment->retry_at_ms = uc_time_add_ms(now_ms, uc_backoff_next_ms(&attachment->backoff));
     if (!attachment->is_down) {
