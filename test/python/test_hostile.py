@@ -76,6 +76,18 @@ def test_fields_that_are_replaced_while_they_are_read_harm_nothing(store):
     assert worker.wait(ids, 0) == []
 
 
+@pytest.mark.parametrize("made, field", [(ucm.IoContext(), "timeout_ms"), (ucm.BlockPayload(), "block_offset")])
+def test_an_assignment_that_fails_changes_nothing(made, field):
+    """R-17.15"""
+    setattr(made, field, 5)
+    for wrong in (-1, 2**64, 1.5, None, "1"):
+        with pytest.raises((ucm.InvalidParamError, TypeError)):
+            setattr(made, field, wrong)
+    with pytest.raises(TypeError):
+        delattr(made, field)
+    assert getattr(made, field) == 5
+
+
 def test_payloads_may_come_from_an_iterator(store):
     """R-17.14, and what they are is kept until the event."""
     scheduler, worker = store

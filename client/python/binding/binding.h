@@ -47,6 +47,10 @@ const char *uc_py_text(PyObject *object, const char *what);
 /** @return 0, or −1 with TypeError or InvalidParam */
 int uc_py_to_uint64(PyObject *object, const char *what, uint64_t *value_out);
 
+/** Getter and setter of an unsigned long long member; the closure is its offset. What fails changes nothing. */
+PyObject *uc_py_number_get(PyObject *object, void *offset);
+int uc_py_number_set(PyObject *object, PyObject *value, void *offset);
+
 /** A borrowed list of block ids; release with PyBuffer_Release(&view). */
 struct uc_py_keys {
     Py_buffer view;

@@ -81,6 +81,34 @@ uc_py_to_uint64(PyObject *object, const char *what, uint64_t *value_out)
     return 0;
 }
 
+PyObject *
+uc_py_number_get(PyObject *object, void *offset)
+{
+    unsigned long long number;
+
+    memcpy(&number, (const char *)object + (uintptr_t)offset, sizeof(number));
+    return PyLong_FromUnsignedLongLong(number);
+}
+
+int
+uc_py_number_set(PyObject *object, PyObject *value, void *offset)
+{
+    unsigned long long number;
+    uint64_t parsed = 0;
+
+    if (value == NULL) {
+        PyErr_SetString(PyExc_TypeError, "a number cannot be deleted");
+        return -1;
+    }
+    if (uc_py_to_uint64(value, "the number", &parsed) != 0) {
+        return -1;
+    }
+
+    number = parsed;
+    memcpy((char *)object + (uintptr_t)offset, &number, sizeof(number));
+    return 0;
+}
+
 static int
 to_int64(PyObject *value, const char *path, int64_t *value_out)
 {

@@ -138,13 +138,10 @@ static PyGetSetDef payload_getset[] = {
                 (void *)FIELD_REGIONS},
         {"group_sizes", field_get, field_set, "list of int: pointers per group, or empty",
                 (void *)FIELD_GROUPS},
+        {"block_offset", uc_py_number_get, uc_py_number_set,
+                "int: first byte of the stored block that this covers",
+                (void *)offsetof(struct payload, block_offset)},
         {NULL, NULL, NULL, NULL, NULL},
-};
-
-static PyMemberDef payload_members[] = {
-        {"block_offset", T_ULONGLONG, offsetof(struct payload, block_offset), 0,
-                "int: first byte of the stored block that this covers"},
-        {NULL, 0, 0, 0, NULL},
 };
 
 PyTypeObject uc_py_payload_type = {
@@ -158,7 +155,6 @@ PyTypeObject uc_py_payload_type = {
         .tp_traverse = payload_traverse,
         .tp_clear = payload_clear,
         .tp_getset = payload_getset,
-        .tp_members = payload_members,
 };
 
 /* One field while it is read: a list, or an open buffer. */

@@ -255,16 +255,20 @@ struct io_context {
     unsigned long long key_count;
 };
 
-static PyMemberDef io_context_members[] = {
-        {"prerequisite_handle", T_ULONGLONG, offsetof(struct io_context, prerequisite_handle), 0,
-                "int: event that must have fired before a byte moves; 0 = none"},
-        {"timeout_ms", T_ULONGLONG, offsetof(struct io_context, timeout_ms), 0,
-                "int: deadline of the job; 0 = the store's default"},
-        {"first_key", T_ULONGLONG, offsetof(struct io_context, first_key), 0,
-                "int: first key of the token that the job covers"},
-        {"key_count", T_ULONGLONG, offsetof(struct io_context, key_count), 0,
-                "int: keys that the job covers; 0 = all from first_key on"},
-        {NULL, 0, 0, 0, NULL},
+static PyGetSetDef io_context_getset[] = {
+        {"prerequisite_handle", uc_py_number_get, uc_py_number_set,
+                "int: event that must have fired before a byte moves; 0 = none",
+                (void *)offsetof(struct io_context, prerequisite_handle)},
+        {"timeout_ms", uc_py_number_get, uc_py_number_set,
+                "int: deadline of the job; 0 = the store's default",
+                (void *)offsetof(struct io_context, timeout_ms)},
+        {"first_key", uc_py_number_get, uc_py_number_set,
+                "int: first key of the token that the job covers",
+                (void *)offsetof(struct io_context, first_key)},
+        {"key_count", uc_py_number_get, uc_py_number_set,
+                "int: keys that the job covers; 0 = all from first_key on",
+                (void *)offsetof(struct io_context, key_count)},
+        {NULL, NULL, NULL, NULL, NULL},
 };
 
 static int
@@ -299,7 +303,7 @@ PyTypeObject uc_py_io_context_type = {
                   "How a submit covers its token.",
         .tp_new = PyType_GenericNew,
         .tp_init = io_context_fill,
-        .tp_members = io_context_members,
+        .tp_getset = io_context_getset,
 };
 
 int
