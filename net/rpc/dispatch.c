@@ -9,6 +9,7 @@
 
 #include "net/rpc/connection_private.h"
 #include "net/rpc/item.h"
+#include "net/wire_status.h"
 
 enum {
     BAD_PEER_LOG_MS = 1000,
@@ -48,23 +49,17 @@ set_peer_error(enum uc_status status, const struct uc_rpc_item *text)
     (void)uc_error(status, "%s", length > 0 ? copy : uc_status_name(status));
 }
 
-#define KNOWN_STATUS_(name, number, text) \
-    case UC_##name:                       \
-        return UC_##name;
-
 /* Numbers of a newer peer are General here; so is a success that comes as an error. */
 static enum uc_status
 status_from_code(uint64_t code)
 {
     int64_t number = (int64_t)code;
+    enum uc_status status = UC_OK;
 
     if (number >= 0 || number < INT32_MIN) {
         return UC_ERR_GENERAL;
     }
-    switch ((enum uc_status)number) {
-        UC_STATUS_MAP(KNOWN_STATUS_)
-    }
-    return UC_ERR_GENERAL;
+    return uc_wire_status((int32_t)number, &status) ? status : UC_ERR_GENERAL;
 }
 
 /* The error member of a response. @return false if it is malformed */

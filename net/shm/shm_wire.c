@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/bytes.h"
+#include "net/wire_status.h"
 
 /* The four letters as they appear on the wire. */
 #define HELLO_MAGIC   UINT32_C(0x484d4355) /* "UCMH" */
@@ -40,20 +41,6 @@ static_assert(ANSWER_FILES_OFFSET + 4 == UC_SHM_ANSWER_BYTES, "answer");
 static_assert(REGION_LENGTH_OFFSET + 8 == UC_SHM_REGION_BYTES, "region");
 static_assert(VERDICT_ZERO_OFFSET + 4 == UC_SHM_VERDICT_BYTES, "verdict");
 static_assert((int)UC_SHM_HELLO_BYTES <= (int)UC_SHM_PACKET_BYTES, "longest packet");
-
-static bool
-status_from_wire(uint32_t wire, enum uc_status *status_out)
-{
-    switch ((int32_t)wire) {
-#define STATUS_CASE_(name, number, text) case (number):
-        UC_STATUS_MAP(STATUS_CASE_)
-#undef STATUS_CASE_
-        *status_out = (enum uc_status)(int32_t)wire;
-        return true;
-    default:
-        return false;
-    }
-}
 
 void
 uc_shm_hello_put(uint8_t *bytes, const uint8_t nonce[UC_FABRIC_NONCE_BYTES])
@@ -96,7 +83,7 @@ uc_shm_answer_get(const uint8_t *bytes, size_t length, struct uc_shm_answer *ans
     struct uc_shm_answer answer;
 
     if (length != UC_SHM_ANSWER_BYTES || uc_get_le32(bytes) != ANSWER_MAGIC ||
-            !status_from_wire(uc_get_le32(bytes + ANSWER_STATUS_OFFSET), &answer.status)) {
+            !uc_wire_status((int32_t)uc_get_le32(bytes + ANSWER_STATUS_OFFSET), &answer.status)) {
         return UC_ERR_INVALID_PARAM;
     }
     answer.file_count = uc_get_le32(bytes + ANSWER_FILES_OFFSET);
@@ -165,7 +152,7 @@ verdict_get(const uint8_t *bytes, size_t length, struct uc_shm_packet *packet)
     packet->kind = UC_SHM_VERDICT;
     packet->slot = uc_get_le32(bytes + SLOT_OFFSET);
     return packet->slot < UC_SHM_SLOT_COUNT && uc_get_le32(bytes + VERDICT_ZERO_OFFSET) == 0 &&
-           status_from_wire(uc_get_le32(bytes + VERDICT_STATUS_OFFSET), &packet->status);
+           uc_wire_status((int32_t)uc_get_le32(bytes + VERDICT_STATUS_OFFSET), &packet->status);
 }
 
 static bool

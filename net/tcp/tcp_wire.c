@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/bytes.h"
+#include "net/wire_status.h"
 
 /* The four letters as they appear on the wire. */
 #define HELLO_MAGIC    UINT32_C(0x48544355) /* "UCTH" */
@@ -87,20 +88,6 @@ opcode_from_wire(uint32_t wire, enum uc_fabric_opcode *opcode_out)
     }
 }
 
-static bool
-status_from_wire(uint32_t wire, enum uc_status *status_out)
-{
-    switch ((int32_t)wire) {
-#define STATUS_CASE_(name, number, text) case (number):
-        UC_STATUS_MAP(STATUS_CASE_)
-#undef STATUS_CASE_
-        *status_out = (enum uc_status)(int32_t)wire;
-        return true;
-    default:
-        return false;
-    }
-}
-
 void
 uc_tcp_hello_put(uint8_t *bytes, const struct uc_tcp_hello *hello)
 {
@@ -153,7 +140,7 @@ uc_tcp_answer_get(const uint8_t *bytes, enum uc_status *status_out)
     enum uc_status status;
 
     if (uc_get_le32(bytes) != ANSWER_MAGIC || uc_get_le32(bytes + ANSWER_ZERO_OFFSET) != 0 ||
-            !status_from_wire(uc_get_le32(bytes + ANSWER_STATUS_OFFSET), &status)) {
+            !uc_wire_status((int32_t)uc_get_le32(bytes + ANSWER_STATUS_OFFSET), &status)) {
         return UC_ERR_INVALID_PARAM;
     }
 
@@ -216,7 +203,8 @@ uc_tcp_response_get(const uint8_t *bytes, struct uc_tcp_response *response_out)
     };
 
     if (uc_get_le32(bytes) != RESPONSE_MAGIC ||
-            !status_from_wire(uc_get_le32(bytes + RESPONSE_STATUS_OFFSET), &response.status)) {
+            !uc_wire_status(
+                    (int32_t)uc_get_le32(bytes + RESPONSE_STATUS_OFFSET), &response.status)) {
         return UC_ERR_INVALID_PARAM;
     }
     if (response.length_bytes > UC_TCP_MAX_OP_BYTES ||

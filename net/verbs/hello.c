@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "core/base/bytes.h"
-
-#define KNOWN_STATUS_CASE_(name, number, text) case UC_##name:
+#include "net/wire_status.h"
 
 void
 uc_verbs_hello_encode(const struct uc_verbs_hello *hello, uint8_t bytes_out[UC_VERBS_HELLO_BYTES])
@@ -97,6 +96,7 @@ uc_verbs_reject_decode(const uint8_t *bytes, size_t length)
     uint32_t magic = uc_reader_le32(&reader);
     uint32_t version = uc_reader_le32(&reader);
     int32_t number = (int32_t)uc_reader_le32(&reader);
+    enum uc_status status = UC_OK;
 
     /* A refusal that says Ok is no refusal we understand. */
     if (reader.failed || magic != UC_VERBS_HELLO_MAGIC || version != UC_VERBS_HELLO_VERSION ||
@@ -104,10 +104,5 @@ uc_verbs_reject_decode(const uint8_t *bytes, size_t length)
         return UC_ERR_UNHEALTHY;
     }
 
-    switch (number) {
-        UC_STATUS_MAP(KNOWN_STATUS_CASE_)
-        return (enum uc_status)number;
-    default:
-        return UC_ERR_UNHEALTHY;
-    }
+    return uc_wire_status(number, &status) ? status : UC_ERR_UNHEALTHY;
 }
