@@ -6,12 +6,25 @@
 
 #include <ucm/assembler.h>
 
+#include "client/device/device.h"
 #include "client/proxy/node.h"
 
 struct uc_assembler {
     struct uc_build build; /* borrowed by the nodes */
     struct uc_node *root;
 };
+
+/* what the host leaves out, a device answers that this process uses: handles are its events then. */
+static void
+add_device_hook(struct uc_prerequisite *prerequisite)
+{
+    const struct uc_device_ops *device = uc_device_find(UC_MEMORY_CUDA);
+
+    if (prerequisite->poll == NULL && device != NULL && device->has_events()) {
+        prerequisite->poll = device->event_poll;
+        prerequisite->context = NULL;
+    }
+}
 
 /* Members beyond the caller's struct_size are absent. */
 static enum uc_status
@@ -41,6 +54,7 @@ read_options(const struct uc_assembler_options *options, struct uc_build *build_
                     .context = known.prerequisite_context},
             .routing = {.tables = known.routing_tables, .count = known.routing_table_count},
     };
+    add_device_hook(&build_out->prerequisite);
     return uc_routing_check_extra(&build_out->routing);
 }
 

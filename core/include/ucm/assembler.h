@@ -32,6 +32,7 @@ enum uc_role {
 struct uc_assembler_options {
     uint32_t struct_size;
     enum uc_role role;
+    /* Without it, handles are events of CUDA (CUevent) where this process has loaded its driver. */
     uc_prerequisite_fn prerequisite_hook;
     void *prerequisite_context;
     /* Strategies of the host, beside the built-in ones; borrowed until destroy. */
