@@ -192,6 +192,15 @@ class Store(Case):
         self.assertIn(limits[-2:], (["io_uring_write", "io_uring_read"], [None, None]))
         self.assertEqual(list(pathlib.Path(self.folder).glob("**/.ucm-bench-*")), [])
 
+    def test_store_puts_blocks_of_its_own_in_every_run(self):
+        lines = posix(self.folder)
+        for run_count in (1, 2):
+            result = self.store(lines)
+            self.assertEqual(result.returncode, 0, result.stderr[-4000:])
+            files = [path for path in pathlib.Path(self.folder).glob("blocks/**/*")
+                     if path.is_file() and path.stat().st_size > 65536]
+            self.assertEqual(len(files), run_count * 300)
+
     def stuck(self, polls):
         lines = ["type: store", f"store: {os.environ['UCM_TEST_STUCK']}", "config:", f"  empty_polls: {polls}"]
         result = self.store(lines, "--stall-ms", 50)

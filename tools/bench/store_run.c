@@ -2,8 +2,10 @@
 
 /* Sweeps: put all blocks, get them back, compare; in turn with what bounds both. */
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include <ucm/assembler.h>
 #include <ucm/clock.h>
@@ -76,6 +78,17 @@ assemble(struct sweeps *sweeps, const struct uc_dict *file)
     return status == UC_OK ? uc_assembler_worker(sweeps->assembler, &sweeps->bench.worker) : status;
 }
 
+/* Blocks of an earlier run over the same medium are others: a put of what is there would move nothing. */
+static enum uc_status
+choose_ids(struct uc_store_bench *bench)
+{
+    if (getrandom(&bench->next_block, sizeof(bench->next_block), 0) !=
+            (ssize_t)sizeof(bench->next_block)) {
+        return uc_log_errno(errno, "store: random number for the ids of the blocks");
+    }
+    return UC_OK;
+}
+
 /* One region: what is put, and behind it what is got. */
 static enum uc_status
 take_memory(struct uc_store_bench *bench)
@@ -141,6 +154,9 @@ open_sweeps(struct sweeps *sweeps)
         status = assemble(sweeps, file);
     }
     uc_dict_destroy(file);
+    if (status == UC_OK) {
+        status = choose_ids(&sweeps->bench);
+    }
     if (status == UC_OK) {
         status = take_memory(&sweeps->bench);
     }
