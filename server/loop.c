@@ -69,12 +69,7 @@ uc_loop_init(struct uc_server *server)
 static bool
 may_warn(struct uc_server *server)
 {
-    if (real_ms() < server->accept_warn_ms) {
-        return false;
-    }
-
-    server->accept_warn_ms = real_ms() + ACCEPT_WARN_MS;
-    return true;
+    return uc_warn_gate_pass(&server->accept_gate, real_ms(), ACCEPT_WARN_MS);
 }
 
 static void

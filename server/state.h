@@ -17,6 +17,7 @@
 #include <ucm/status.h>
 
 #include "core/base/list.h"
+#include "core/base/warn_gate.h"
 #include "net/rpc/buffer.h"
 #include "net/rpc/messages.h"
 #include "server/config.h"
@@ -41,7 +42,7 @@ struct uc_server {
     uint64_t turn_ms;         /* when the turn before began; 0 before the first */
     uint64_t checked_ms;      /* when leases were checked last */
     uint64_t accept_after_ms; /* no descriptors were left: pause */
-    uint64_t accept_warn_ms;  /* not to be warned of again before */
+    struct uc_warn_gate accept_gate;
     enum uc_server_phase phase;
     bool accepting; /* the listener is in the epoll set */
     int epoll_fd;

@@ -88,14 +88,7 @@ uc_shm_source_set_deadline(struct uc_shm_source *source, uint64_t deadline_ms)
 bool
 uc_shm_fabric_may_warn(struct uc_fabric *fabric)
 {
-    uint64_t now_ms = uc_clock_now_ms(&fabric->clock);
-
-    if (now_ms < fabric->next_warn_ms) {
-        return false;
-    }
-
-    fabric->next_warn_ms = uc_time_add_ms(now_ms, UC_SHM_WARN_EVERY_MS);
-    return true;
+    return uc_warn_gate_pass(&fabric->warn_gate, uc_clock_now_ms(&fabric->clock), UC_WARN_PAUSE_MS);
 }
 
 void

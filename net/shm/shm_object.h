@@ -36,6 +36,7 @@
 
 #include "core/base/list.h"
 #include "core/base/mutex.h"
+#include "core/base/warn_gate.h"
 #include "net/fabric.h"
 #include "net/region_table.h"
 #include "net/shm/shm_address.h"
@@ -56,7 +57,6 @@ enum {
     UC_SHM_RETRY_MS = 10,         /* pause of a client before a listener that is crowded */
     UC_SHM_ACCEPT_RETRY_MS = 100, /* pause when descriptors or memory have run out */
     UC_SHM_ACCEPT_BATCH_COUNT = 16,
-    UC_SHM_WARN_EVERY_MS = 1000,
     UC_SHM_ENDPOINT_MAX_BYTES = 16384,
     UC_SHM_ROWS_BYTES = UC_REGION_LIMIT * (int)sizeof(struct uc_shm_region_row),
 };
@@ -85,7 +85,7 @@ struct uc_fabric {
     int epoll_fd;
     bool is_polling;       /* endpoints that go meanwhile are freed at the end of poll */
     struct uc_clock clock; /* monotonic; tests replace it */
-    uint64_t next_warn_ms;
+    struct uc_warn_gate warn_gate;
     struct uc_list turns;
     struct uc_list timed;
     struct uc_list waiting; /* clients with entries at the server, by waiting_node */

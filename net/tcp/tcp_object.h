@@ -29,6 +29,7 @@
 #include <ucm/status.h>
 
 #include "core/base/list.h"
+#include "core/base/warn_gate.h"
 #include "net/fabric.h"
 #include "net/region_table.h"
 #include "net/tcp/tcp_stream.h"
@@ -46,7 +47,6 @@ enum {
     UC_TCP_HALF_OPEN_MS = 5000,   /* … and how long they may take; a group likewise */
     UC_TCP_ACCEPT_RETRY_MS = 100, /* pause when descriptors or memory have run out */
     UC_TCP_ACCEPT_BATCH_COUNT = 16,
-    UC_TCP_WARN_EVERY_MS = 1000,
     UC_TCP_SPIN_US = 50, /* polled after the last bytes, before the thread may sleep */
     UC_TCP_STRUCT_MAX_BYTES = 16384,
 };
@@ -61,7 +61,7 @@ struct uc_fabric {
     int epoll_fd;
     bool is_polling;
     struct uc_clock clock; /* monotonic; tests replace it */
-    uint64_t next_warn_ms;
+    struct uc_warn_gate warn_gate;
     uint64_t spin_until_ns; /* real time: asleep before, a thread misses the answer by a wake-up */
     struct uc_list turns;
     struct uc_list timed;

@@ -7,6 +7,8 @@
 
 #include <ucm/clock.h>
 
+#include "core/base/warn_gate.h"
+
 /* */
 START_TEST(sums_of_times_saturate)
 {
@@ -52,6 +54,22 @@ START_TEST(monotonic_clock_never_goes_back)
 }
 END_TEST
 
+/* and what peers could cause again and again is said once in a while */
+START_TEST(warnings_pass_once_in_a_while)
+{
+    struct uc_warn_gate gate = {0};
+
+    ck_assert(uc_warn_gate_pass(&gate, 0, 1000));
+    ck_assert(!uc_warn_gate_pass(&gate, 0, 1000));
+    ck_assert(!uc_warn_gate_pass(&gate, 999, 1000));
+    ck_assert(uc_warn_gate_pass(&gate, 1000, 1000));
+    ck_assert(!uc_warn_gate_pass(&gate, 1999, 1000));
+
+    ck_assert(uc_warn_gate_pass(&gate, UINT64_MAX - 1, 1000)); /* saturates: not before the end */
+    ck_assert(!uc_warn_gate_pass(&gate, UINT64_MAX - 1, 1000));
+}
+END_TEST
+
 static Suite *
 clock_suite(void)
 {
@@ -61,6 +79,7 @@ clock_suite(void)
     tcase_add_test(tcase, sums_of_times_saturate);
     tcase_add_test(tcase, clock_can_be_replaced);
     tcase_add_test(tcase, monotonic_clock_never_goes_back);
+    tcase_add_test(tcase, warnings_pass_once_in_a_while);
     suite_add_tcase(suite, tcase);
     return suite;
 }
