@@ -136,7 +136,7 @@ shut(struct uc_py_assembler *self)
 
     self->control_busy = true;
     self->data_busy = true;
-    uc_py_worker_drain(self);
+    uc_py_events_drain(self);
     self->assembler = NULL;
     unlink_live(self);
     Py_BEGIN_ALLOW_THREADS;
@@ -207,7 +207,9 @@ assembler_scheduler(PyObject *object, PyObject *unused)
         return NULL;
     }
     status = uc_assembler_scheduler(self->assembler, &scheduler);
-    return status == UC_OK ? uc_py_handle_new(&uc_py_scheduler_type, self) : uc_py_raise(status);
+    return status == UC_OK
+                   ? uc_py_handle_new(&uc_py_scheduler_type, self, scheduler, &self->control_busy)
+                   : uc_py_raise(status);
 }
 
 static PyObject *
@@ -222,7 +224,8 @@ assembler_worker(PyObject *object, PyObject *unused)
         return NULL;
     }
     status = uc_assembler_worker(self->assembler, &worker);
-    return status == UC_OK ? uc_py_handle_new(&uc_py_worker_type, self) : uc_py_raise(status);
+    return status == UC_OK ? uc_py_handle_new(&uc_py_worker_type, self, worker, &self->data_busy)
+                           : uc_py_raise(status);
 }
 
 /* One that can be closed now: not a parent's, and no daemon thread is inside of it. */
@@ -300,25 +303,4 @@ uc_py_assembler_init(PyObject *module)
         return -1;
     }
     return PyModule_AddType(module, &uc_py_assembler_type);
-}
-
-PyObject *
-uc_py_handle_new(PyTypeObject *type, struct uc_py_assembler *owner)
-{
-    struct uc_py_handle *self = PyObject_New(struct uc_py_handle, type);
-
-    if (self != NULL) {
-        self->owner = (struct uc_py_assembler *)Py_NewRef((PyObject *)owner);
-    }
-    return (PyObject *)self;
-}
-
-void
-uc_py_handle_dealloc(PyObject *object)
-{
-    struct uc_py_handle *self = (struct uc_py_handle *)object;
-    struct uc_py_assembler *owner = self->owner;
-
-    Py_TYPE(object)->tp_free(object);
-    Py_DECREF(owner);
 }

@@ -34,6 +34,8 @@
 int uc_py_errors_init(PyObject *module);
 /** Raise @p status with the thread's error text. @return NULL, for `return uc_py_raise(…)` */
 PyObject *uc_py_raise(enum uc_status status);
+/** @return None, or NULL with the status raised */
+PyObject *uc_py_none_or_raise(enum uc_status status);
 /** Raise InvalidParam with a text of the binding's own. @return NULL */
 PyObject *uc_py_raise_invalid(const char *format, ...) UC_PRINTF(1, 2);
 
@@ -128,21 +130,52 @@ int uc_py_assembler_init(PyObject *module);
 /** @return 0 if the assembler can be used by this process, else −1 with an exception */
 int uc_py_assembler_check(struct uc_py_assembler *self);
 
-/** Object of StoreScheduler and of StoreWorker: both only keep their assembler. */
+/* handle.c: what StoreScheduler and StoreWorker have in common */
+
+/** Object of either: it only keeps its assembler. */
 struct uc_py_handle {
     PyObject ob_base;
     struct uc_py_assembler *owner;
+    void *native; /* uc_scheduler or uc_worker, for as long as the assembler is open */
+    bool *busy;   /* the owner's flag for this half */
 };
+
+PyObject *uc_py_handle_new(
+        PyTypeObject *type, struct uc_py_assembler *owner, void *native, bool *busy);
+int uc_py_handle_traverse(PyObject *object, visitproc visit, void *arg);
+void uc_py_handle_dealloc(PyObject *object);
+
+/** @return the native half for one call, which ends with uc_py_leave(); NULL with an exception */
+void *uc_py_enter(PyObject *handle);
+void uc_py_leave(PyObject *handle);
+
+typedef enum uc_status uc_py_health_fn(void *native);
+typedef enum uc_status uc_py_describe_fn(void *native, struct uc_dict *description);
+PyObject *uc_py_health(PyObject *handle, uc_py_health_fn *health);
+PyObject *uc_py_describe(PyObject *handle, uc_py_describe_fn *describe);
+
+/** Entry of a table of methods. */
+#define UC_PY_KEYWORDS(function) \
+    (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
 
 /* scheduler.c, worker.c */
 
 extern PyTypeObject uc_py_scheduler_type;
 extern PyTypeObject uc_py_worker_type;
 
-PyObject *uc_py_handle_new(PyTypeObject *type, struct uc_py_assembler *owner);
-void uc_py_handle_dealloc(PyObject *object);
+/* events.c */
 
+/** Keep what a job's memory hangs on until its event was handed out. @return 0, or −1 */
+int uc_py_events_hold(struct uc_py_assembler *owner, uint64_t job_id, PyObject *memory);
 /** Collect, drop and wait until no job is in flight; deadlines bound it. */
-void uc_py_worker_drain(struct uc_py_assembler *owner);
+void uc_py_events_drain(struct uc_py_assembler *owner);
+/** Methods of StoreWorker. */
+PyObject *uc_py_get_finished(PyObject *handle, PyObject *unused);
+PyObject *uc_py_wait(PyObject *handle, PyObject *arguments, PyObject *keywords);
+
+/* regions.c: methods of StoreWorker */
+
+PyObject *uc_py_register_memory(PyObject *handle, PyObject *arguments, PyObject *keywords);
+PyObject *uc_py_deregister_memory(PyObject *handle, PyObject *index);
 
 #endif /* UC_PYTHON_BINDING_H */

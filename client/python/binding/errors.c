@@ -108,6 +108,15 @@ uc_py_raise(enum uc_status status)
 }
 
 PyObject *
+uc_py_none_or_raise(enum uc_status status)
+{
+    if (status != UC_OK) {
+        return uc_py_raise(status);
+    }
+    Py_RETURN_NONE;
+}
+
+PyObject *
 uc_py_raise_invalid(const char *format, ...)
 {
     char text[TEXT_BYTES];

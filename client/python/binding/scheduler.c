@@ -4,54 +4,17 @@
 
 #include "client/python/binding/binding.h"
 
-/* The native scheduler for one call, which ends with leave(). @return NULL with an exception */
-static struct uc_scheduler *
-enter(PyObject *object)
-{
-    struct uc_py_assembler *owner = ((struct uc_py_handle *)object)->owner;
-    struct uc_scheduler *scheduler = NULL;
-    enum uc_status status;
-
-    if (uc_py_assembler_check(owner) != 0) {
-        return NULL;
-    }
-    if (owner->control_busy) {
-        (void)uc_py_raise_invalid("StoreScheduler: another thread is inside a call; one at a time");
-        return NULL;
-    }
-    status = uc_assembler_scheduler(owner->assembler, &scheduler);
-    if (status != UC_OK) {
-        (void)uc_py_raise(status);
-        return NULL;
-    }
-
-    owner->control_busy = true;
-    return scheduler;
-}
-
-static void
-leave(PyObject *object)
-{
-    ((struct uc_py_handle *)object)->owner->control_busy = false;
-}
-
-static PyObject *
-none_or_raise(enum uc_status status)
-{
-    if (status != UC_OK) {
-        return uc_py_raise(status);
-    }
-    Py_RETURN_NONE;
-}
-
-/* Arguments request_id and keys, as most methods take them. */
+/* Arguments request_id and keys, as most methods take them, while the native call is made. */
 struct keys_call {
-    const char *request_id; /* borrowed from the arguments */
+    PyObject *object; /* borrowed, as all that the arguments hold */
+    struct uc_scheduler *scheduler;
+    const char *request_id;
     struct uc_py_keys keys;
 };
 
+/* @return 0, then keys_call_end() follows; else −1 with an exception */
 static int
-keys_call_parse(PyObject *arguments, PyObject *keywords, struct keys_call *call)
+keys_call_begin(struct keys_call *call, PyObject *object, PyObject *arguments, PyObject *keywords)
 {
     static char *names[] = {"request_id", "keys", NULL};
     PyObject *request_id;
@@ -60,8 +23,24 @@ keys_call_parse(PyObject *arguments, PyObject *keywords, struct keys_call *call)
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OO", names, &request_id, &keys)) {
         return -1;
     }
+    call->object = object;
     call->request_id = uc_py_text(request_id, "request_id");
-    return call->request_id == NULL ? -1 : uc_py_keys_get(keys, &call->keys);
+    if (call->request_id == NULL || uc_py_keys_get(keys, &call->keys) != 0) {
+        return -1;
+    }
+    call->scheduler = uc_py_enter(object);
+    if (call->scheduler == NULL) {
+        PyBuffer_Release(&call->keys.view);
+        return -1;
+    }
+    return 0;
+}
+
+static void
+keys_call_end(struct keys_call *call)
+{
+    uc_py_leave(call->object);
+    PyBuffer_Release(&call->keys.view);
 }
 
 static PyObject *
@@ -77,7 +56,7 @@ on_new_request(PyObject *object, PyObject *context)
                 Py_TYPE(context)->tp_name);
     }
     texts = uc_py_request_context_get(context, &request);
-    scheduler = texts == NULL ? NULL : enter(object);
+    scheduler = texts == NULL ? NULL : uc_py_enter(object);
     if (scheduler == NULL) {
         Py_XDECREF(texts);
         return NULL;
@@ -85,9 +64,9 @@ on_new_request(PyObject *object, PyObject *context)
     Py_BEGIN_ALLOW_THREADS;
     status = uc_scheduler_on_new_request(scheduler, &request);
     Py_END_ALLOW_THREADS;
-    leave(object);
+    uc_py_leave(object);
     Py_DECREF(texts);
-    return none_or_raise(status);
+    return uc_py_none_or_raise(status);
 }
 
 /* Methods whose only argument is a request. */
@@ -96,7 +75,7 @@ request_call(PyObject *object, PyObject *request_id,
         enum uc_status (*call)(struct uc_scheduler *scheduler, const char *request_id))
 {
     const char *id = uc_py_text(request_id, "request_id");
-    struct uc_scheduler *scheduler = id == NULL ? NULL : enter(object);
+    struct uc_scheduler *scheduler = id == NULL ? NULL : uc_py_enter(object);
     enum uc_status status;
 
     if (scheduler == NULL) {
@@ -105,8 +84,8 @@ request_call(PyObject *object, PyObject *request_id,
     Py_BEGIN_ALLOW_THREADS;
     status = call(scheduler, id);
     Py_END_ALLOW_THREADS;
-    leave(object);
-    return none_or_raise(status);
+    uc_py_leave(object);
+    return uc_py_none_or_raise(status);
 }
 
 static PyObject *
@@ -124,31 +103,27 @@ complete_get(PyObject *object, PyObject *request_id)
 static PyObject *
 lookup(PyObject *object, PyObject *arguments, PyObject *keywords)
 {
-    struct uc_scheduler *scheduler = NULL;
     struct keys_call call;
     bool prefetch_needed = false;
     enum uc_status status;
     PyObject *hits;
 
-    if (keys_call_parse(arguments, keywords, &call) != 0) {
+    if (keys_call_begin(&call, object, arguments, keywords) != 0) {
         return NULL;
     }
     hits = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)call.keys.count);
-    scheduler = hits == NULL ? NULL : enter(object);
-    if (scheduler == NULL) {
-        Py_XDECREF(hits);
-        PyBuffer_Release(&call.keys.view);
+    if (hits == NULL) {
+        keys_call_end(&call);
         return NULL;
     }
     Py_BEGIN_ALLOW_THREADS;
-    status = uc_scheduler_lookup(scheduler, call.request_id, call.keys.ids, call.keys.count,
+    status = uc_scheduler_lookup(call.scheduler, call.request_id, call.keys.ids, call.keys.count,
             (uint8_t *)PyBytes_AS_STRING(hits), &prefetch_needed);
     Py_END_ALLOW_THREADS;
-    leave(object);
-    PyBuffer_Release(&call.keys.view);
+    keys_call_end(&call);
     if (status != UC_OK || prefetch_needed) {
         Py_DECREF(hits);
-        return none_or_raise(status);
+        return uc_py_none_or_raise(status);
     }
     return hits;
 }
@@ -159,28 +134,21 @@ index_call(PyObject *object, PyObject *arguments, PyObject *keywords,
                 const struct uc_block_id *ids, size_t count, int64_t *index_out,
                 bool *prefetch_needed_out))
 {
-    struct uc_scheduler *scheduler;
     struct keys_call call;
     bool prefetch_needed = false;
     int64_t index = -1;
     enum uc_status status;
 
-    if (keys_call_parse(arguments, keywords, &call) != 0) {
-        return NULL;
-    }
-    scheduler = enter(object);
-    if (scheduler == NULL) {
-        PyBuffer_Release(&call.keys.view);
+    if (keys_call_begin(&call, object, arguments, keywords) != 0) {
         return NULL;
     }
     Py_BEGIN_ALLOW_THREADS;
-    status = find(
-            scheduler, call.request_id, call.keys.ids, call.keys.count, &index, &prefetch_needed);
+    status = find(call.scheduler, call.request_id, call.keys.ids, call.keys.count, &index,
+            &prefetch_needed);
     Py_END_ALLOW_THREADS;
-    leave(object);
-    PyBuffer_Release(&call.keys.view);
+    keys_call_end(&call);
     if (status != UC_OK || prefetch_needed) {
-        return none_or_raise(status);
+        return uc_py_none_or_raise(status);
     }
     return PyLong_FromLongLong(index);
 }
@@ -200,31 +168,24 @@ lookup_on_reverse(PyObject *object, PyObject *arguments, PyObject *keywords)
 static PyObject *
 touch(PyObject *object, PyObject *arguments, PyObject *keywords)
 {
-    struct uc_scheduler *scheduler;
     struct keys_call call;
     enum uc_status status;
 
-    if (keys_call_parse(arguments, keywords, &call) != 0) {
-        return NULL;
-    }
-    scheduler = enter(object);
-    if (scheduler == NULL) {
-        PyBuffer_Release(&call.keys.view);
+    if (keys_call_begin(&call, object, arguments, keywords) != 0) {
         return NULL;
     }
     Py_BEGIN_ALLOW_THREADS;
-    status = uc_scheduler_touch(scheduler, call.request_id, call.keys.ids, call.keys.count);
+    status = uc_scheduler_touch(call.scheduler, call.request_id, call.keys.ids, call.keys.count);
     Py_END_ALLOW_THREADS;
-    leave(object);
-    PyBuffer_Release(&call.keys.view);
-    return none_or_raise(status);
+    keys_call_end(&call);
+    return uc_py_none_or_raise(status);
 }
 
 static PyObject *
 prepare_prefetch(PyObject *object, PyObject *request_id)
 {
     const char *id = uc_py_text(request_id, "request_id");
-    struct uc_scheduler *scheduler = id == NULL ? NULL : enter(object);
+    struct uc_scheduler *scheduler = id == NULL ? NULL : uc_py_enter(object);
     struct uc_token *token = NULL;
     enum uc_status status;
 
@@ -234,7 +195,7 @@ prepare_prefetch(PyObject *object, PyObject *request_id)
     Py_BEGIN_ALLOW_THREADS;
     status = uc_scheduler_prepare_prefetch(scheduler, id, &token);
     Py_END_ALLOW_THREADS;
-    leave(object);
+    uc_py_leave(object);
     return status == UC_OK ? uc_py_token_new(token) : uc_py_raise(status);
 }
 
@@ -243,24 +204,17 @@ prepare_call(PyObject *object, PyObject *arguments, PyObject *keywords,
         enum uc_status (*prepare)(struct uc_scheduler *scheduler, const char *request_id,
                 const struct uc_block_id *ids, size_t count, struct uc_token **token_out))
 {
-    struct uc_scheduler *scheduler;
     struct uc_token *token = NULL;
     struct keys_call call;
     enum uc_status status;
 
-    if (keys_call_parse(arguments, keywords, &call) != 0) {
-        return NULL;
-    }
-    scheduler = enter(object);
-    if (scheduler == NULL) {
-        PyBuffer_Release(&call.keys.view);
+    if (keys_call_begin(&call, object, arguments, keywords) != 0) {
         return NULL;
     }
     Py_BEGIN_ALLOW_THREADS;
-    status = prepare(scheduler, call.request_id, call.keys.ids, call.keys.count, &token);
+    status = prepare(call.scheduler, call.request_id, call.keys.ids, call.keys.count, &token);
     Py_END_ALLOW_THREADS;
-    leave(object);
-    PyBuffer_Release(&call.keys.view);
+    keys_call_end(&call);
     return status == UC_OK ? uc_py_token_new(token) : uc_py_raise(status);
 }
 
@@ -294,7 +248,7 @@ conclude(PyObject *object, const char *id, bool success,
         enum uc_status (*call)(
                 struct uc_scheduler *scheduler, const char *request_id, bool success))
 {
-    struct uc_scheduler *scheduler = enter(object);
+    struct uc_scheduler *scheduler = uc_py_enter(object);
     enum uc_status status;
 
     if (scheduler == NULL) {
@@ -303,8 +257,8 @@ conclude(PyObject *object, const char *id, bool success,
     Py_BEGIN_ALLOW_THREADS;
     status = call(scheduler, id, success);
     Py_END_ALLOW_THREADS;
-    leave(object);
-    return none_or_raise(status);
+    uc_py_leave(object);
+    return uc_py_none_or_raise(status);
 }
 
 static PyObject *
@@ -317,7 +271,7 @@ conclude_mask(PyObject *object, const char *id, PyObject *mask)
     if (PyObject_GetBuffer(mask, &view, PyBUF_SIMPLE) != 0) {
         return NULL;
     }
-    scheduler = enter(object);
+    scheduler = uc_py_enter(object);
     if (scheduler == NULL) {
         PyBuffer_Release(&view);
         return NULL;
@@ -325,9 +279,9 @@ conclude_mask(PyObject *object, const char *id, PyObject *mask)
     Py_BEGIN_ALLOW_THREADS;
     status = uc_scheduler_complete_put_mask(scheduler, id, view.buf, (size_t)view.len);
     Py_END_ALLOW_THREADS;
-    leave(object);
+    uc_py_leave(object);
     PyBuffer_Release(&view);
-    return none_or_raise(status);
+    return uc_py_none_or_raise(status);
 }
 
 static PyObject *
@@ -371,75 +325,58 @@ complete_put(PyObject *object, PyObject *arguments, PyObject *keywords)
             Py_TYPE(success)->tp_name);
 }
 
+static enum uc_status
+native_health(void *native)
+{
+    return uc_scheduler_health(native);
+}
+
 static PyObject *
 health(PyObject *object, PyObject *unused)
 {
-    struct uc_scheduler *scheduler = enter(object);
-    enum uc_status status;
-
     (void)unused;
-    if (scheduler == NULL) {
-        return NULL;
-    }
-    Py_BEGIN_ALLOW_THREADS;
-    status = uc_scheduler_health(scheduler);
-    Py_END_ALLOW_THREADS;
-    leave(object);
-    return none_or_raise(status);
+    return uc_py_health(object, native_health);
+}
+
+static enum uc_status
+native_describe(void *native, struct uc_dict *description)
+{
+    return uc_scheduler_describe(native, description);
 }
 
 static PyObject *
 describe(PyObject *object, PyObject *unused)
 {
-    struct uc_scheduler *scheduler = enter(object);
-    struct uc_dict *description = NULL;
-    PyObject *result = NULL;
-    enum uc_status status;
-
     (void)unused;
-    if (scheduler == NULL) {
-        return NULL;
-    }
-    Py_BEGIN_ALLOW_THREADS;
-    status = uc_dict_create(&description);
-    if (status == UC_OK) {
-        status = uc_scheduler_describe(scheduler, description);
-    }
-    Py_END_ALLOW_THREADS;
-    leave(object);
-    result = status == UC_OK ? uc_py_from_dict(description) : uc_py_raise(status);
-    uc_dict_destroy(description);
-    return result;
+    return uc_py_describe(object, native_describe);
 }
 
-#define WITH_KEYWORDS_(function) \
-    (PyCFunction)(void (*)(void))(function), METH_VARARGS | METH_KEYWORDS
 static PyMethodDef scheduler_methods[] = {
         {"on_new_request", on_new_request, METH_O,
                 "on_new_request(context)\n--\n\nRegister a request and its facts."},
         {"on_request_finished", on_request_finished, METH_O,
                 "on_request_finished(request_id)\n--\n\nConclude open windows, forget the request."},
-        {"lookup", WITH_KEYWORDS_(lookup),
+        {"lookup", UC_PY_KEYWORDS(lookup),
                 "lookup(request_id, keys)\n--\n\nA byte per key: 1 = present. None asks for a prefetch."},
-        {"lookup_on_prefix", WITH_KEYWORDS_(lookup_on_prefix),
+        {"lookup_on_prefix", UC_PY_KEYWORDS(lookup_on_prefix),
                 "lookup_on_prefix(request_id, keys)\n--\n\n"
                 "Last index of the present prefix, -1 = none. None asks for a prefetch."},
-        {"lookup_on_reverse", WITH_KEYWORDS_(lookup_on_reverse),
+        {"lookup_on_reverse", UC_PY_KEYWORDS(lookup_on_reverse),
                 "lookup_on_reverse(request_id, keys)\n--\n\n"
                 "Largest present index, -1 = none. None asks for a prefetch."},
-        {"touch", WITH_KEYWORDS_(touch),
+        {"touch", UC_PY_KEYWORDS(touch),
                 "touch(request_id, keys)\n--\n\nRefresh hotness, extend retention."},
         {"prepare_prefetch", prepare_prefetch, METH_O,
                 "prepare_prefetch(request_id)\n--\n\nOpen the window that a lookup asked for."},
-        {"complete_prefetch", WITH_KEYWORDS_(complete_prefetch),
+        {"complete_prefetch", UC_PY_KEYWORDS(complete_prefetch),
                 "complete_prefetch(request_id, success)\n--\n\nClose it, after the job's event."},
-        {"prepare_get", WITH_KEYWORDS_(prepare_get),
+        {"prepare_get", UC_PY_KEYWORDS(prepare_get),
                 "prepare_get(request_id, keys)\n--\n\nPin the blocks for reading."},
         {"complete_get", complete_get, METH_O,
                 "complete_get(request_id)\n--\n\nUnpin, after the events of all jobs."},
-        {"prepare_put", WITH_KEYWORDS_(prepare_put),
+        {"prepare_put", UC_PY_KEYWORDS(prepare_put),
                 "prepare_put(request_id, keys)\n--\n\nReserve room for the blocks."},
-        {"complete_put", WITH_KEYWORDS_(complete_put),
+        {"complete_put", UC_PY_KEYWORDS(complete_put),
                 "complete_put(request_id, success)\n--\n\n"
                 "Make the blocks visible, or release them; a mask has a byte per key."},
         {"health", health, METH_NOARGS, "Raises UnhealthyError with the reason, else None."},
@@ -450,8 +387,9 @@ static PyMethodDef scheduler_methods[] = {
 PyTypeObject uc_py_scheduler_type = {
         PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ucm_proxy.StoreScheduler",
         .tp_basicsize = sizeof(struct uc_py_handle),
-        .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+        .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
         .tp_doc = "Control plane; one thread at a time. From StoreAssembler.get_scheduler().",
         .tp_dealloc = uc_py_handle_dealloc,
+        .tp_traverse = uc_py_handle_traverse,
         .tp_methods = scheduler_methods,
 };
