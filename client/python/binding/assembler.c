@@ -174,24 +174,59 @@ assembler_exit(PyObject *object, PyObject *unused)
     return assembler_close(object, unused);
 }
 
+/*
+ * Runs once: when the last reference goes, or when the garbage collector finds a cycle. There it comes before anything of
+ * the cycle is cleared, so that jobs end while the memory they use is still held; no tp_clear could promise that.
+ */
 static void
-assembler_dealloc(PyObject *object)
+assembler_finalize(PyObject *object)
 {
-    struct uc_py_assembler *self = (struct uc_py_assembler *)object;
     PyObject *type;
     PyObject *value;
     PyObject *traceback;
 
     PyErr_Fetch(&type, &value, &traceback);
-    if (self->weak_references != NULL) {
-        PyObject_ClearWeakRefs(object); /* first: nobody may find us while the GIL is released */
-    }
-    shut(self);
-    unlink_live(self);
+    shut((struct uc_py_assembler *)object);
+    PyErr_Restore(type, value, traceback);
+}
+
+static int
+assembler_traverse(PyObject *object, visitproc visit, void *arg)
+{
+    struct uc_py_assembler *self = (struct uc_py_assembler *)object;
+
+    Py_VISIT(self->in_flight);
+    Py_VISIT(self->kept);
+    Py_VISIT(self->regions);
+    return 0;
+}
+
+/* Closed by now, or a parent's: no method of its objects gets as far as these. */
+static int
+assembler_clear(PyObject *object)
+{
+    struct uc_py_assembler *self = (struct uc_py_assembler *)object;
+
     Py_CLEAR(self->in_flight);
     Py_CLEAR(self->kept);
     Py_CLEAR(self->regions);
-    PyErr_Restore(type, value, traceback);
+    return 0;
+}
+
+static void
+assembler_dealloc(PyObject *object)
+{
+    struct uc_py_assembler *self = (struct uc_py_assembler *)object;
+
+    if (self->weak_references != NULL) {
+        PyObject_ClearWeakRefs(object); /* first: nobody may find us while the GIL is released */
+    }
+    if (PyObject_CallFinalizerFromDealloc(object) != 0) {
+        return; /* somebody took a reference meanwhile; there will be another end */
+    }
+    PyObject_GC_UnTrack(object);
+    unlink_live(self);
+    (void)assembler_clear(object);
     Py_TYPE(object)->tp_free(object);
 }
 
@@ -273,11 +308,14 @@ static PyMethodDef assembler_methods[] = {
 PyTypeObject uc_py_assembler_type = {
         PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ucm_proxy.StoreAssembler",
         .tp_basicsize = sizeof(struct uc_py_assembler),
-        .tp_flags = Py_TPFLAGS_DEFAULT,
+        .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC,
         .tp_doc = "StoreAssembler(config, role='both')\n--\n\n"
                   "Builds a topology from a dictionary; role is 'both', 'scheduler' or 'worker'.",
         .tp_new = assembler_make,
+        .tp_finalize = assembler_finalize,
         .tp_dealloc = assembler_dealloc,
+        .tp_traverse = assembler_traverse,
+        .tp_clear = assembler_clear,
         .tp_weaklistoffset = offsetof(struct uc_py_assembler, weak_references),
         .tp_methods = assembler_methods,
 };
