@@ -187,14 +187,15 @@ class Stopping:
         threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
 
 
-real, client._worker = client._worker, Stopping(client._worker)
+calls = client._calls
+real, calls.worker = calls.worker, Stopping(calls.worker)
 target = bytearray(client.block_bytes)
 try:
     client.get_into([key], [target])
 except KeyboardInterrupt:
     before = bytes(target)
     os.kill(pid, signal.SIGCONT)
-    client._worker = real
+    calls.worker = real
     assert client.put_from([b"n" * 16], [b"2" * client.block_bytes]) == [True]
     print("same" if bytes(target) == before else "written", real.get_finished())
 """
@@ -223,6 +224,6 @@ def test_buffers_stay_open_while_they_are_moved(server):
                 seen.append(True)
                 worker.submit_put(*arguments)
 
-        worker, client._worker = client._worker, Watching()
+        worker, client._calls.worker = client._calls.worker, Watching()
         assert client.put_from([b"k" * 16], [buffer]) == [True] and seen == [True]
-        client._worker = worker
+        client._calls.worker = worker

@@ -205,7 +205,7 @@ def test_a_thread_that_ends_leaves_nobody_waiting(server):
             raise MemoryError("on purpose")
 
     with background._lock:  # before it looks at what came
-        background._worker = Broken()
+        background._calls.worker = Broken()
     tickets = [background.lookup([key(n)]) for n in range(10)]
     for ticket in tickets:
         background.wait(ticket)

@@ -7,18 +7,14 @@ may be shared by threads: its calls run one after the other.
 
 import asyncio
 import concurrent.futures
-import itertools
-import os
 import threading
 
+from ucm_proxy._calls import Calls
 from ucm_proxy._native import (
     BlockId,
     BlockPayload,
     Error,
     Memory,
-    NotFoundError,
-    RequestContext,
-    RetryError,
     StoreAssembler,
     address_of,
     block_id,
@@ -26,8 +22,6 @@ from ucm_proxy._native import (
 from ucm_proxy._topology import block_bytes, topology
 
 _HEADER_BYTES = 8  # length of a value, little endian, in front of its bytes
-_GET_ROUNDS = 8
-_PREFETCH_ROUNDS = 64  # a topology of n tiers asks at most n times per lookup; more is its fault
 
 
 class Client:
@@ -48,17 +42,15 @@ class Client:
             raise ValueError("batch must be at least 1")
         self._assembler = StoreAssembler(topology(store, namespace=namespace, credential=credential,
                                                   fabric=fabric))
-        self._scheduler = self._assembler.get_scheduler()
-        self._worker = self._assembler.get_worker()
+        self._calls = Calls(self._assembler, name="client")
         self._ttl_ms = ttl_ms
         self._lock = threading.Lock()
         self._thread = None
-        self._serial = itertools.count(1)
-        self._block_bytes = block_bytes(self._scheduler)
+        self._block_bytes = block_bytes(self._calls.scheduler)
         self._batch = batch
         self._memory = Memory(self._block_bytes * batch)
         self._view = memoryview(self._memory)
-        self._region = self._worker.register_memory(self._memory)
+        self._region = self._calls.worker.register_memory(self._memory)
 
     @property
     def block_bytes(self):
@@ -111,7 +103,8 @@ class Client:
                 for slot, (idx, _) in enumerate(part):
                     self._fill(slot, values[idx])
                 keys = [id for _, id in part]
-                stored.update(zip(keys, self._put(keys, self._payloads(len(part)), ttl_ms)))
+                put = self._calls.put(keys, self._payloads(len(part)), self._ttl(ttl_ms))
+                stored.update(zip(keys, self._run(put)))
         return [stored[id] for id in ids]
 
     def get(self, key):
@@ -124,26 +117,23 @@ class Client:
         found = {}
         with self._lock:
             for part in _parts(list(dict.fromkeys(ids)), self._batch):
-                loaded = self._get(part, self._payloads(len(part)))
-                found.update((id, self._value(slot)) for slot, id in loaded)
+                loaded = self._run(self._calls.get(part, self._payloads(len(part)), self._ttl_ms))
+                found.update((id, self._value(slot)) for slot, id in enumerate(part) if loaded[slot])
         return [found.get(id) for id in ids]
 
     # Whole blocks, without copies
 
     def put_from(self, keys, buffers, *, ttl_ms=None):
         """Store a buffer of at most `block_bytes` per key, as it is. A bool per key."""
-        return self._move(keys, buffers, lambda ids, payloads: self._put(ids, payloads, ttl_ms))
+        return self._move(self._calls.put, keys, buffers, self._ttl(ttl_ms))
 
     def get_into(self, keys, buffers):
         """Fill a writable buffer per key, of the length that was stored. A bool per key."""
-        def load(ids, payloads):
-            loaded = {slot for slot, _ in self._get(ids, payloads)}
-            return [slot in loaded for slot in range(len(ids))]
         buffers = list(buffers)
         for buffer in buffers:
             if memoryview(buffer).readonly:
                 raise ValueError("get_into needs writable buffers")
-        return self._move(keys, buffers, load)
+        return self._move(self._calls.get, keys, buffers, self._ttl_ms)
 
     # Presence
 
@@ -154,10 +144,8 @@ class Client:
     def exists_many(self, keys):
         """A bool per key."""
         ids = _ids(keys)
-        if not ids:
-            return []
-        with self._lock, self._request(None) as request:
-            return [hit == 1 for hit in self._lookup(request, b"".join(ids))]
+        with self._lock:
+            return self._run(self._calls.lookup(ids, self._ttl_ms))
 
     def exists_prefix(self, keys):
         """How many keys from the first one on are there without a gap."""
@@ -167,14 +155,13 @@ class Client:
     def touch(self, keys, *, ttl_ms=None):
         """Mark keys as just used, and with a ttl_ms as kept for that long."""
         ids = _ids(keys)
-        if ids:
-            with self._lock, self._request(ttl_ms) as request:
-                self._scheduler.touch(request, b"".join(ids))
+        with self._lock:
+            self._run(self._calls.touch(ids, self._ttl(ttl_ms)))
 
     def stat(self):
         """What the topology says of itself: counters, capacity, health."""
         with self._lock:
-            return self._scheduler.describe()
+            return self._calls.scheduler.describe()
 
     # The same for asyncio: calls run in order on one thread of the client.
 
@@ -218,9 +205,8 @@ class Client:
         future = self._thread.submit(call, *arguments, **keywords)
         return await asyncio.wrap_future(future)
 
-    def _request(self, ttl_ms):
-        ttl_ms = self._ttl_ms if ttl_ms is None else ttl_ms
-        return _Request(self._scheduler, f"client-{os.getpid()}-{next(self._serial)}", ttl_ms)
+    def _ttl(self, ttl_ms):
+        return self._ttl_ms if ttl_ms is None else ttl_ms
 
     def _payloads(self, count):
         return [BlockPayload([self._memory.address + slot * self._block_bytes], [self._block_bytes],
@@ -241,7 +227,7 @@ class Client:
             raise ValueError("the block was not written by put(); read it with get_into()")
         return bytes(self._view[start + _HEADER_BYTES:start + _HEADER_BYTES + length])
 
-    def _move(self, keys, buffers, move):
+    def _move(self, call, keys, buffers, ttl_ms):
         ids = _ids(keys)
         # Open until the end: their owners can neither resize nor release them under a job.
         buffers = [memoryview(buffer) for buffer in buffers]
@@ -256,109 +242,33 @@ class Client:
         done = []
         with self._lock:
             for part in _parts(list(zip(ids, payloads)), self._batch):
-                done += move([id for id, _ in part], [payload for _, payload in part])
+                done += self._run(call([id for id, _ in part], [payload for _, payload in part], ttl_ms))
         return done
 
+    def _run(self, call):
+        """What a generator of Calls comes to, with its jobs waited for here."""
+        event = interruption = None
+        while True:
+            try:
+                job_id = call.send(event) if interruption is None else call.throw(interruption)
+            except StopIteration as end:
+                return end.value
+            event, interruption = self._wait(job_id)
+
     def _wait(self, job_id):
-        """The event of a job. Bytes may arrive until it is there, so Ctrl-C waits for it too (its deadline
-        bounds that): the memory is somebody else's afterwards."""
+        """The event of a job, and what came instead. Bytes may arrive until the event is there, so Ctrl-C
+        waits for it too (its deadline bounds that): the memory is somebody else's afterwards."""
         interruption = None
         while True:
             try:
-                events = self._worker.wait([job_id])
+                events = self._calls.worker.wait([job_id])
                 break
-            except Error:
-                raise
+            except Error as error:
+                return None, error
             except BaseException as error:  # from a signal's handler
                 interruption = error
-        if interruption is not None:
-            raise interruption
-        (result,) = events
-        return result
-
-    def _done(self, result, count):
-        """Per block, whether it was moved."""
-        if result.success or result.blocks is None:
-            return [result.success] * count
-        return [bit == 1 for bit in result.blocks]
-
-    def _lookup(self, request, keys):
-        """Hits; blocks that wait in a lower tier are lifted first."""
-        for _ in range(_PREFETCH_ROUNDS):
-            hits = self._scheduler.lookup(request, keys)
-            if hits is not None:
-                return hits
-            token = self._scheduler.prepare_prefetch(request)
-            success = False
-            try:
-                job_id = next(self._serial)
-                self._worker.submit_prefetch(job_id, token)
-                success = self._wait(job_id).success
-            finally:
-                self._scheduler.complete_prefetch(request, success)
-        raise RetryError("the topology asks for one prefetch after the other")
-
-    def _put(self, ids, payloads, ttl_ms):
-        with self._request(ttl_ms) as request:
-            token = self._scheduler.prepare_put(request, b"".join(ids))
-            done = [False] * len(ids)
-            try:
-                job_id = next(self._serial)
-                self._worker.submit_put(job_id, payloads, token)
-                done = self._done(self._wait(job_id), len(ids))
-            finally:
-                shown = self._conclude(request, done)
-        return [moved and shown for moved in done]
-
-    def _conclude(self, request, done):
-        """Make visible what was moved. False if the store could not show all of it."""
-        try:
-            self._scheduler.complete_put(request, bytes(done))
-            return True
-        except NotFoundError:
-            return False
-
-    def _get(self, ids, payloads):
-        """Load what is there. Pairs of the index in ids, and the id."""
-        with self._request(None) as request:
-            for _ in range(_GET_ROUNDS):
-                hits = self._lookup(request, b"".join(ids))
-                wanted = [slot for slot, hit in enumerate(hits) if hit == 1]
-                if not wanted:
-                    return []
-                try:
-                    token = self._scheduler.prepare_get(request, b"".join(ids[s] for s in wanted))
-                    break
-                except NotFoundError:  # evicted in between: look again
-                    continue
-            else:
-                return []
-            try:
-                job_id = next(self._serial)
-                self._worker.submit_get(job_id, [payloads[slot] for slot in wanted], token)
-                done = self._done(self._wait(job_id), len(wanted))
-            finally:
-                self._scheduler.complete_get(request)
-        return [(slot, ids[slot]) for slot, ok in zip(wanted, done) if ok]
-
-
-class _Request:
-    """A request of the scheduler for the span of a with statement."""
-
-    def __init__(self, scheduler, name, ttl_ms):
-        self._scheduler = scheduler
-        self._context = RequestContext(name, ttl_ms)
-
-    def __enter__(self):
-        self._scheduler.on_new_request(self._context)
-        return self._context.request_id
-
-    def __exit__(self, kind, error, traceback):
-        try:
-            self._scheduler.on_request_finished(self._context.request_id)
-        except Error:
-            if error is None:
-                raise
+        (event,) = events
+        return event, interruption
 
 
 def _id(key):

@@ -7,25 +7,14 @@ listed once by finished(), and the descriptor of fileno() is readable while ther
 
 import atexit
 import collections
-import itertools
 import os
 import select
 import threading
 import weakref
 
-from ucm_proxy._native import (
-    BlockPayload,
-    IoContext,
-    NotFoundError,
-    RequestContext,
-    RetryError,
-    StoreAssembler,
-    UnsupportedError,
-)
+from ucm_proxy._calls import Calls
+from ucm_proxy._native import BlockPayload, IoContext, StoreAssembler, UnsupportedError
 from ucm_proxy._topology import block_bytes
-
-_PREFETCH_ROUNDS = 64
-_GET_ROUNDS = 8
 
 
 class Busy(RuntimeError):
@@ -35,13 +24,12 @@ class Busy(RuntimeError):
 class Ticket:
     """What a call asked for and, once it is done, what came of it."""
 
-    __slots__ = ("kind", "keys", "payloads", "ttl_ms", "tag", "done", "hits", "error", "event")
+    __slots__ = ("kind", "keys", "call", "tag", "done", "hits", "error", "event")
 
-    def __init__(self, kind, keys, payloads, ttl_ms, tag):
+    def __init__(self, kind, keys, call, tag):
         self.kind = kind  # "lookup", "put", "get" or "touch"
         self.keys = keys
-        self.payloads = payloads
-        self.ttl_ms = ttl_ms
+        self.call = call  # the generator that does it, of our thread; None when done
         self.tag = tag  # the caller's
         self.done = False  # set last, after hits and error
         self.hits = None  # a bool per key: present, stored, loaded
@@ -59,18 +47,15 @@ class Background:
 
     def __init__(self, config, *, memory=(), limit=1024, timeout_ms=0, listed=True, name="ucm-engine"):
         self._assembler = StoreAssembler(config)
-        self._scheduler = self._assembler.get_scheduler()
-        self._worker = self._assembler.get_worker()
-        self.block_bytes = block_bytes(self._scheduler)
+        self._calls = Calls(self._assembler, name="engine", io=IoContext(timeout_ms=timeout_ms))
+        self.block_bytes = block_bytes(self._calls.scheduler)
         self._limit = limit
-        self._io = IoContext(timeout_ms=timeout_ms)
-        self._serial = itertools.count(1)
         self._under_way = 0  # engine's thread adds, ours subtracts: under the lock
         self._lock = threading.Lock()
         self._idle = threading.Condition(self._lock)
         self._inbox = collections.deque()
         self._outbox = collections.deque() if listed else None
-        self._waiting = {}  # job id → (generator, ticket), of our thread
+        self._waiting = {}  # job id → ticket, of our thread
         self._closing = False
         self._broken = None  # the exception that ended our thread, which should not happen
         self._process = os.getpid()
@@ -79,7 +64,7 @@ class Background:
         self._ready = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         weakref.finalize(self, _close_descriptors, self._wake, self._ready)
         for address, length in memory:
-            self._worker.register_memory(address, length)
+            self._calls.worker.register_memory(address, length)
         self._thread = threading.Thread(target=self._main, name=name, daemon=True)
         self._thread.start()
         atexit.register(self.close)  # before the package closes what is open
@@ -88,19 +73,19 @@ class Background:
 
     def lookup(self, keys, *, tag=None):
         """Which keys are present; blocks in lower tiers are lifted."""
-        return self._submit(Ticket("lookup", list(keys), None, None, tag))
+        return self._submit("lookup", list(keys), tag=tag)
 
     def put(self, keys, pieces, *, ttl_ms=None, tag=None):
         """Store blocks: per key the list of (address, bytes) that it lies in."""
-        return self._submit(Ticket("put", list(keys), _payloads(pieces), ttl_ms, tag))
+        return self._submit("put", list(keys), _payloads(pieces), ttl_ms=ttl_ms, tag=tag)
 
     def get(self, keys, pieces, *, tag=None):
         """Load blocks that are there to where they are wanted."""
-        return self._submit(Ticket("get", list(keys), _payloads(pieces), None, tag))
+        return self._submit("get", list(keys), _payloads(pieces), tag=tag)
 
     def touch(self, keys, *, ttl_ms=None, tag=None):
         """Mark blocks as just used."""
-        return self._submit(Ticket("touch", list(keys), None, ttl_ms, tag))
+        return self._submit("touch", list(keys), ttl_ms=ttl_ms, tag=tag)
 
     def wait(self, ticket):
         """For threads that may wait: until a ticket is done. Deadlines of jobs and calls bound it."""
@@ -152,9 +137,11 @@ class Background:
         atexit.unregister(self.close)
         return True
 
-    def _submit(self, ticket):
+    def _submit(self, kind, keys, *payloads, ttl_ms=None, tag=None):
         if os.getpid() != self._process:
             raise UnsupportedError("made before a fork, and its thread is in the parent: make another one")
+        # Nothing of a generator runs before our thread starts it.
+        ticket = Ticket(kind, keys, getattr(self._calls, kind)(keys, *payloads, ttl_ms=ttl_ms), tag)
         with self._lock:
             accepted = not self._closing and self._under_way < self._limit
             if accepted:
@@ -174,7 +161,7 @@ class Background:
     def _end(self, ticket, hits, error, counted=True):
         if error is not None:
             hits = [False] * len(ticket.keys)
-        ticket.hits, ticket.error = hits, error
+        ticket.hits, ticket.error, ticket.call = hits, error, None
         self.counters[f"{ticket.kind}_errors" if error is not None else f"{ticket.kind}s"] += 1
         if hits is not None:
             self.counters[f"{ticket.kind}_hits"] += sum(hits)
@@ -190,7 +177,7 @@ class Background:
             os.eventfd_write(self._ready, 1)
         ticket.event.set()
 
-    # Our thread's side. A ticket is a generator that yields the job it waits for and gets its event.
+    # Our thread's side: a ticket goes on when the event of the job that it waits for is there.
 
     def _main(self):
         try:
@@ -200,7 +187,7 @@ class Background:
             with self._lock:
                 self._closing, self._broken = True, error
             self._assembler.close()
-            left = [ticket for _, ticket in self._waiting.values()] + list(self._inbox)
+            left = [*self._waiting.values(), *self._inbox]
             self._waiting.clear()
             self._inbox.clear()
             for ticket in left:
@@ -209,7 +196,7 @@ class Background:
         self._assembler.close()
 
     def _serve(self):
-        descriptor = self._worker.event_fd()
+        descriptor = self._calls.worker.event_fd()
         poll = select.poll()
         poll.register(self._wake, select.POLLIN)
         if descriptor >= 0:
@@ -220,98 +207,21 @@ class Background:
                 os.eventfd_read(self._wake)
             except BlockingIOError:
                 pass
-            for event in self._worker.get_finished():
-                self._step(*self._waiting.pop(event.job_id), event)
+            for event in self._calls.worker.get_finished():
+                self._step(self._waiting.pop(event.job_id), event)
             while self._inbox:
-                ticket = self._inbox.popleft()
-                self._step(self._run(ticket), ticket, None)
+                self._step(self._inbox.popleft(), None)
             with self._lock:
                 if self._closing and self._under_way == 0:
                     return
 
-    def _step(self, generator, ticket, event):
+    def _step(self, ticket, event):
         try:
-            self._waiting[generator.send(event)] = (generator, ticket)
+            self._waiting[ticket.call.send(event)] = ticket
         except StopIteration as end:
             self._end(ticket, end.value, None)
         except Exception as error:  # whatever it is, it is the ticket's: the thread goes on
             self._end(ticket, None, error)
-
-    def _run(self, ticket):
-        request = f"engine-{os.getpid()}-{next(self._serial)}"
-        if not ticket.keys:
-            return []
-        self._scheduler.on_new_request(RequestContext(request, ticket.ttl_ms))
-        try:
-            return (yield from getattr(self, f"_run_{ticket.kind}")(request, ticket))
-        finally:
-            self._scheduler.on_request_finished(request)
-
-    def _run_lookup(self, request, ticket):
-        hits = yield from self._hits(request, ticket.keys)
-        return [hit == 1 for hit in hits]
-
-    def _run_touch(self, request, ticket):
-        self._scheduler.touch(request, b"".join(ticket.keys))
-        return [True] * len(ticket.keys)
-        yield  # a generator like the others
-
-    def _run_put(self, request, ticket):
-        token = self._scheduler.prepare_put(request, b"".join(ticket.keys))
-        stored = [False] * len(ticket.keys)
-        try:
-            stored = yield from self._move(self._worker.submit_put, token, ticket.payloads)
-        finally:
-            try:
-                self._scheduler.complete_put(request, bytes(stored))
-            except NotFoundError:  # a server was lost: nobody can say which blocks are there
-                stored = [False] * len(ticket.keys)
-        return stored
-
-    def _run_get(self, request, ticket):
-        for _ in range(_GET_ROUNDS):
-            hits = yield from self._hits(request, ticket.keys)
-            wanted = [idx for idx, hit in enumerate(hits) if hit == 1]
-            if not wanted:
-                return [False] * len(ticket.keys)
-            try:
-                token = self._scheduler.prepare_get(request, b"".join(ticket.keys[idx] for idx in wanted))
-                break
-            except NotFoundError:  # evicted in between: look again
-                continue
-        else:
-            return [False] * len(ticket.keys)
-        try:
-            payloads = [ticket.payloads[idx] for idx in wanted]
-            moved = yield from self._move(self._worker.submit_get, token, payloads)
-        finally:
-            self._scheduler.complete_get(request)
-        loaded = {idx for idx, ok in zip(wanted, moved) if ok}
-        return [idx in loaded for idx in range(len(ticket.keys))]
-
-    def _hits(self, request, keys):
-        keys = b"".join(keys)
-        for _ in range(_PREFETCH_ROUNDS):
-            hits = self._scheduler.lookup(request, keys)
-            if hits is not None:
-                return hits
-            token = self._scheduler.prepare_prefetch(request)
-            success = False
-            try:
-                job_id = next(self._serial)
-                self._worker.submit_prefetch(job_id, token)
-                success = (yield job_id).success
-            finally:
-                self._scheduler.complete_prefetch(request, success)
-        raise RetryError("the topology asks for one prefetch after the other")
-
-    def _move(self, submit, token, payloads):
-        job_id = next(self._serial)
-        submit(job_id, payloads, token, self._io)
-        event = yield job_id
-        if event.success or event.blocks is None:
-            return [event.success] * len(payloads)
-        return [bit == 1 for bit in event.blocks]
 
 
 def _payloads(pieces):
