@@ -30,12 +30,18 @@ struct uc_completion_queue {
     size_t waiter_count;
     uint64_t awaited_id; /* what the only waiter stands at; with several all are woken */
     int event_fd;        /* -1 until somebody asks */
+
+    /* Constant once there are jobs; NULL = another thread ends them. */
+    void (*drive)(void *context, int64_t left_ms);
+    void *drive_context;
 };
 
 static void take_event_locked(struct uc_completion_queue *queue, struct uc_job_record **link,
         struct uc_io_result *result) UC_REQUIRES(queue->lock);
 static enum uc_status begin_locked(struct uc_completion_queue *queue, uint64_t job_id,
         size_t block_count) UC_REQUIRES(queue->lock);
+static bool pause_locked(struct uc_completion_queue *queue, int64_t timeout_ms,
+        const struct timespec *deadline) UC_REQUIRES(queue->lock);
 static bool await_locked(struct uc_completion_queue *queue, const uint64_t *job_ids,
         size_t job_count, int64_t timeout_ms) UC_REQUIRES(queue->lock);
 
@@ -64,6 +70,14 @@ uc_completion_queue_create(
     queue->event_fd = -1;
     *queue_out = queue;
     return UC_OK;
+}
+
+void
+uc_completion_queue_set_driver(struct uc_completion_queue *queue,
+        void (*drive)(void *context, int64_t left_ms), void *context)
+{
+    queue->drive = drive;
+    queue->drive_context = context;
 }
 
 void
@@ -205,6 +219,9 @@ uc_completion_queue_get_finished(struct uc_completion_queue *queue, struct uc_io
 {
     size_t count = 0;
 
+    if (queue->drive != NULL) {
+        queue->drive(queue->drive_context, 0);
+    }
     uc_mutex_lock(&queue->lock);
     while (count < capacity && !uc_list_is_empty(&queue->finished)) {
         struct uc_job_record *record =
@@ -252,6 +269,42 @@ deadline_after(int64_t timeout_ms)
     return deadline;
 }
 
+/* @return what is left until the deadline, rounded up so that nobody turns in circles during the last of it */
+static int64_t
+left_until(const struct timespec *deadline)
+{
+    struct timespec now = {0};
+    int64_t left_ns;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    left_ns = (deadline->tv_sec - now.tv_sec) * INT64_C(1000000000) +
+              (deadline->tv_nsec - now.tv_nsec);
+    return left_ns <= 0 ? 0 : (left_ns - 1) / 1000000 + 1;
+}
+
+/* Let time pass until an event may have come. @return false if the deadline has passed */
+static bool
+pause_locked(struct uc_completion_queue *queue, int64_t timeout_ms, const struct timespec *deadline)
+{
+    int64_t left_ms = -1;
+
+    if (queue->drive == NULL) {
+        if (timeout_ms < 0) {
+            (void)pthread_cond_wait(&queue->changed, &queue->lock.native);
+            return true;
+        }
+        return pthread_cond_timedwait(&queue->changed, &queue->lock.native, deadline) != ETIMEDOUT;
+    }
+
+    if (timeout_ms >= 0) {
+        left_ms = left_until(deadline);
+    }
+    uc_mutex_unlock(&queue->lock);
+    queue->drive(queue->drive_context, left_ms);
+    uc_mutex_lock(&queue->lock);
+    return left_ms != 0;
+}
+
 /*
  * Sleep until every listed job is finished or unknown. Jobs do not become unfinished again, so the position
  * in the list only moves forward: a wait costs one probe per id and per wake-up, whatever their number.
@@ -288,13 +341,8 @@ await_locked(struct uc_completion_queue *queue, const uint64_t *job_ids, size_t 
         }
 
         queue->awaited_id = job_ids[idx];
-        if (timeout_ms < 0) {
-            (void)pthread_cond_wait(&queue->changed, &queue->lock.native);
-        } else {
-            /* Look once more after the last second: the event may have come with it. */
-            in_time = pthread_cond_timedwait(&queue->changed, &queue->lock.native, &deadline) !=
-                      ETIMEDOUT;
-        }
+        /* Look once more after the last second: the event may have come with it. */
+        in_time = pause_locked(queue, timeout_ms, &deadline);
     }
     queue->waiter_count--;
     return ready;
@@ -317,6 +365,9 @@ uc_completion_queue_wait(struct uc_completion_queue *queue, const uint64_t *job_
                 "wait: room for %zu results, but more different jobs are listed", capacity);
     }
 
+    if (queue->drive != NULL && timeout_ms == 0) {
+        queue->drive(queue->drive_context, 0);
+    }
     uc_mutex_lock(&queue->lock);
     ready = await_locked(queue, job_ids, job_count, timeout_ms);
     for (size_t idx = 0; idx < job_count && count < capacity; idx++) {

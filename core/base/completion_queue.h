@@ -37,6 +37,15 @@ struct uc_completion_queue;
 UC_PRIVATE_API UC_MUST_CHECK enum uc_status uc_completion_queue_create(
         size_t prepared_count, size_t limit, struct uc_completion_queue **queue_out);
 
+/**
+ * Let get_finished and wait do the work that ends jobs, for stores without a thread for it. Before the first job.
+ *
+ * @param[in] drive  does what there is to do, and sleeps for at most @p left_ms (−1 = no limit) if that is
+ *                   nothing; calls uc_completion_queue_finish(). Without any lock, on the consuming thread
+ */
+UC_PRIVATE_API void uc_completion_queue_set_driver(struct uc_completion_queue *queue,
+        void (*drive)(void *context, int64_t left_ms), void *context);
+
 /** Drops what was not consumed. Nobody may be in a call. NULL is allowed. */
 UC_PRIVATE_API void uc_completion_queue_destroy(struct uc_completion_queue *queue);
 
