@@ -3,6 +3,7 @@
 #include "client/stores/remote/config.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,8 @@ static const char where[] = "remote store"; /* in texts */
 
 static const char *const access_choices[] = {"rw", "ro", NULL};
 static const char *const fabric_choices[] = {"auto", "shm", "tcp", "verbs", NULL};
+
+static const char *const progress_choices[] = {"thread", "caller", NULL};
 
 static const struct uc_field fields[] = {
         {
@@ -69,6 +72,14 @@ static const struct uc_field fields[] = {
                 .help = "per server: queue pairs (verbs) or streams (tcp); 0 = the transport's choice",
         },
         {
+                .key = "progress",
+                .type = UC_FIELD_STRING,
+                .default_text = "thread",
+                .offset = offsetof(struct uc_remote_config, progress_text),
+                .help = "who moves the bytes: a thread of the store, or the caller of get_finished and wait",
+                .choices = progress_choices,
+        },
+        {
                 .key = "spin_us",
                 .type = UC_FIELD_COUNT,
                 .default_text = "20",
@@ -118,7 +129,7 @@ enum {
 };
 
 /* Read here by hand. */
-static const char *const other_keys[] = {"servers", "checksum", NULL};
+static const char *const other_keys[] = {"servers", "checksum", "progress_cpu", NULL};
 
 static enum uc_status
 read_place(const struct uc_dict *dict, struct uc_remote_config *config)
@@ -158,6 +169,37 @@ derive(struct uc_remote_config *config)
 }
 
 static enum uc_status
+read_progress(const struct uc_dict *dict, struct uc_remote_config *config)
+{
+    int64_t cpu = 0;
+    enum uc_status status;
+
+    config->caller_progresses = strcmp(config->progress_text, "caller") == 0;
+    config->progress_cpu = UC_REMOTE_CPU_ANY;
+    if (!uc_dict_has(dict, "progress_cpu")) {
+        return UC_OK;
+    }
+
+    status = uc_dict_get_int(dict, "progress_cpu", &cpu);
+    if (status != UC_OK) {
+        return uc_error(status, "%s: %s", where, uc_last_error());
+    }
+    if (cpu < 0 || cpu >= CPU_SETSIZE) {
+        return uc_error(UC_ERR_INVALID_PARAM,
+                "%s: progress_cpu: %lld is no CPU; allowed are 0 to %d", where, (long long)cpu,
+                CPU_SETSIZE - 1);
+    }
+    if (config->caller_progresses) {
+        return uc_error(UC_ERR_INVALID_PARAM,
+                "%s: progress_cpu: with `progress: caller` there is no thread to place; leave out "
+                "one of the two",
+                where);
+    }
+    config->progress_cpu = (int)cpu;
+    return UC_OK;
+}
+
+static enum uc_status
 check_names(const struct uc_remote_config *config)
 {
     if (config->name_space[0] == '\0' || strlen(config->name_space) > UC_NAME_MAX) {
@@ -187,6 +229,9 @@ uc_remote_config_read(const struct uc_dict *dict, struct uc_remote_config *confi
     status = uc_config_apply_store_fields(fields, FIELD_COUNT, dict, where, other_keys, config);
     if (status == UC_OK) {
         status = uc_config_read_switch(dict, where, "checksum", &config->checksum);
+    }
+    if (status == UC_OK) {
+        status = read_progress(dict, config);
     }
     if (status == UC_OK) {
         status = check_names(config);

@@ -27,6 +27,7 @@ enum uc_remote_fabric {
 
 enum {
     UC_REMOTE_QUEUE_PAIRS_MAX = 4, /* every transport takes as many */
+    UC_REMOTE_CPU_ANY = -1,
 };
 
 struct uc_remote_config {
@@ -37,6 +38,7 @@ struct uc_remote_config {
     char fabric_text[UC_FIELD_STRING_BYTES];
     char device[UC_FIELD_STRING_BYTES]; /* "" = by route */
     uint64_t queue_pairs;               /* of an endpoint; 0 = the transport's choice */
+    char progress_text[UC_FIELD_STRING_BYTES];
     uint64_t spin_us;
     uint64_t timeout_ms;
     uint64_t rpc_timeout_ms;
@@ -47,6 +49,8 @@ struct uc_remote_config {
     /* Derived, or injected by the assembler. */
     enum uc_access access;
     enum uc_remote_fabric fabric;
+    bool caller_progresses; /* no progress thread: get_finished and wait do its work */
+    int progress_cpu;       /* UC_REMOTE_CPU_ANY = wherever */
     enum uc_role role;
     struct uc_server_list servers;
     char node_path[UC_FIELD_STRING_BYTES];

@@ -84,7 +84,6 @@ uc_data_plane_create(const struct uc_remote_config *config, uint64_t block_bytes
 {
     struct uc_data_plane *plane = calloc(1, sizeof(*plane));
     enum uc_status status;
-    int error;
 
     if (plane == NULL) {
         return uc_error(UC_ERR_OUT_OF_MEMORY, "remote store: no memory for the data plane");
@@ -94,6 +93,8 @@ uc_data_plane_create(const struct uc_remote_config *config, uint64_t block_bytes
     plane->clock = uc_clock_monotonic();
     plane->wake_fd = -1;
     plane->epoll_fd = -1;
+    plane->caller_fd = -1;
+    plane->timer_fd = -1;
     plane->next_deadline_ms = UC_TIME_NEVER_MS;
     uc_list_init(&plane->attachments);
     uc_list_init(&plane->prerequisites);
@@ -118,9 +119,12 @@ uc_data_plane_create(const struct uc_remote_config *config, uint64_t block_bytes
     if (status != UC_OK) {
         goto err_destroy_mac;
     }
-    error = pthread_create(&plane->thread, NULL, uc_progress_main, plane);
-    if (error != 0) {
-        status = uc_log_errno(error, "remote store: progress thread");
+    if (config->caller_progresses) {
+        uc_completion_queue_set_driver(plane->queue, uc_caller_drive, plane);
+    } else {
+        status = uc_progress_start(plane);
+    }
+    if (status != UC_OK) {
         goto err_destroy_queue;
     }
 
@@ -142,18 +146,30 @@ err_free:
     return status;
 }
 
-void
-uc_data_plane_destroy(struct uc_data_plane *plane)
+static void
+stop_progress(struct uc_data_plane *plane)
 {
     uint64_t one = 1;
 
-    if (plane == NULL) {
+    if (plane->config->caller_progresses) {
+        uc_progress_shut_down(plane);
+        uc_caller_close(plane);
         return;
     }
 
     atomic_store_explicit(&plane->stopping, true, memory_order_release);
     (void)!write(plane->wake_fd, &one, sizeof(one));
     (void)pthread_join(plane->thread, NULL);
+}
+
+void
+uc_data_plane_destroy(struct uc_data_plane *plane)
+{
+    if (plane == NULL) {
+        return;
+    }
+
+    stop_progress(plane);
 
     while (plane->made_jobs != NULL) {
         struct uc_job *job = plane->made_jobs;
@@ -282,6 +298,9 @@ uc_data_plane_submit(struct uc_data_plane *plane, bool is_dump, uint64_t job_id,
         part->deadline_ms = deadline_ms;
     }
     push_job(plane, job);
+    if (plane->config->caller_progresses) {
+        uc_caller_drive(plane, 0); /* moves while the engine computes */
+    }
     return UC_OK;
 }
 
@@ -309,6 +328,13 @@ struct uc_completion_queue *
 uc_data_plane_queue(struct uc_data_plane *plane)
 {
     return plane->queue;
+}
+
+int
+uc_data_plane_event_fd(struct uc_data_plane *plane)
+{
+    return plane->config->caller_progresses ? uc_caller_event_fd(plane)
+                                            : uc_completion_queue_event_fd(plane->queue);
 }
 
 bool

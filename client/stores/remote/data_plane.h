@@ -4,7 +4,7 @@
  * @file data_plane.h
  * The worker side of the remote store: jobs, transports, attachments, and the progress thread that runs them.
  *
- * Threads: the data thread (R-5.32) calls everything here but health, counters and the event descriptor, which
+ * Threads: the data thread (R-5.32) calls everything here but health, counters and the name of the fabric, which
  * any thread may ask for.
  */
 
@@ -45,7 +45,7 @@ struct uc_plane_counters {
 #undef UC_PLANE_COUNTER_FIELD_
 
 /**
- * Open the transports and start the progress thread.
+ * Open the transports and start the progress thread, if the configuration wants one.
  *
  * @param[in] config       borrowed for the plane's life
  * @param[in] block_bytes  of the namespace
@@ -74,6 +74,9 @@ UC_MUST_CHECK enum uc_status uc_data_plane_deregister(
 
 /** Where the events of jobs are. */
 struct uc_completion_queue *uc_data_plane_queue(struct uc_data_plane *plane);
+
+/** @return what the engine can sleep on, -1 if the system has none left. Data thread. */
+int uc_data_plane_event_fd(struct uc_data_plane *plane);
 
 /** @return whether there is a server that attachments could be made to, or that none was tried with. */
 bool uc_data_plane_is_healthy(const struct uc_data_plane *plane);

@@ -357,6 +357,7 @@ uc_job_finish(struct uc_job *job)
     count_result(lead);
     /* Before the event: once it is consumed, the engine may deregister. */
     uc_job_release_memory(lead);
+    plane->ended_count++;
     uc_completion_queue_finish(plane->queue, lead->job_id, lead->code, lead->result);
     uc_plane_recycle(plane, lead);
 }

@@ -64,7 +64,7 @@ struct uc_data_plane {
     atomic_bool stopping;
     int wake_fd;
 
-    /* The progress thread's. */
+    /* The progress thread's; of the data thread, where that drives (config->caller_progresses). */
     pthread_t thread;
     int epoll_fd;
     struct uc_list attachments;
@@ -73,6 +73,11 @@ struct uc_data_plane {
     uint64_t next_deadline_ms;    /* no job is due before */
     uint64_t may_warn_ms;         /* warnings about single jobs are rate limited */
     uint64_t verbs_op_count;      /* posted and not done: worth spinning for */
+    uint64_t accepted_count;      /* jobs there have been */
+    uint64_t ended_count;         /* of these, their event has been delivered */
+    int caller_fd;                /* caller mode: what the engine sleeps on, -1 until it asks */
+    int timer_fd;                 /* part of it */
+    uint64_t timer_ms;            /* when that fires, or has fired */
     struct uc_rpc_buffer params;  /* of the call being made */
     struct uc_token_mac *mac;
     struct uc_load_sum *sum;

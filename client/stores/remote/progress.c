@@ -2,6 +2,9 @@
 
 #include "client/stores/remote/progress.h"
 
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
@@ -130,6 +133,7 @@ ask_prerequisite(struct uc_data_plane *plane, struct uc_job *job)
 static void
 accept_job(struct uc_data_plane *plane, struct uc_job *job)
 {
+    plane->accepted_count++;
     if (job->deadline_ms < plane->next_deadline_ms) {
         plane->next_deadline_ms = job->deadline_ms;
     }
@@ -301,9 +305,8 @@ poll_prerequisites(struct uc_data_plane *plane)
     }
 }
 
-/* Completions of verbs come within microseconds: cheaper to wait for than to sleep for. */
-static bool
-spin(struct uc_data_plane *plane)
+bool
+uc_progress_spin(struct uc_data_plane *plane)
 {
     const struct uc_transport *verbs = &plane->transports.items[UC_TRANSPORT_VERBS];
     uint64_t spin_ns = plane->config->spin_us * NS_PER_US;
@@ -322,9 +325,8 @@ spin(struct uc_data_plane *plane)
     return false;
 }
 
-/* @return false if a transport has work already; next_ms is lowered to what they want */
-static bool
-arm_transports(struct uc_data_plane *plane, uint64_t *next_ms)
+bool
+uc_progress_arm(struct uc_data_plane *plane, uint64_t *next_ms)
 {
     for (size_t id = 0; id < UC_TRANSPORT_COUNT; id++) {
         const struct uc_transport *transport = &plane->transports.items[id];
@@ -358,8 +360,8 @@ note_events(struct uc_data_plane *plane, const struct epoll_event *events, int c
     }
 }
 
-static int
-timeout_until(const struct uc_data_plane *plane, uint64_t next_ms)
+int
+uc_progress_timeout(const struct uc_data_plane *plane, uint64_t next_ms)
 {
     uint64_t now_ms = uc_plane_now_ms(plane);
     uint64_t left_ms = next_ms > now_ms ? next_ms - now_ms : 0;
@@ -370,8 +372,8 @@ timeout_until(const struct uc_data_plane *plane, uint64_t next_ms)
     return left_ms > 60000 ? 60000 : (int)left_ms;
 }
 
-static void
-sleep_until(struct uc_data_plane *plane, uint64_t next_ms, bool busy)
+void
+uc_progress_sleep(struct uc_data_plane *plane, uint64_t next_ms, bool busy, int64_t limit_ms)
 {
     struct epoll_event events[EVENTS_PER_WAIT];
     int timeout_ms = 0;
@@ -381,9 +383,12 @@ sleep_until(struct uc_data_plane *plane, uint64_t next_ms, bool busy)
         /* Raised before the last look at the stack: see push_job(). */
         atomic_store_explicit(&plane->sleeping, true, memory_order_seq_cst);
         if (atomic_load_explicit(&plane->submitted, memory_order_seq_cst) == NULL &&
-                arm_transports(plane, &next_ms)) {
-            timeout_ms = timeout_until(plane, next_ms);
+                uc_progress_arm(plane, &next_ms)) {
+            timeout_ms = uc_progress_timeout(plane, next_ms);
         }
+    }
+    if (limit_ms >= 0 && timeout_ms > limit_ms) {
+        timeout_ms = (int)limit_ms;
     }
     count = epoll_wait(plane->epoll_fd, events, EVENTS_PER_WAIT, timeout_ms);
     atomic_store_explicit(&plane->sleeping, false, memory_order_seq_cst);
@@ -391,8 +396,8 @@ sleep_until(struct uc_data_plane *plane, uint64_t next_ms, bool busy)
 }
 
 /* End everything: nothing may touch the engine's memory after the thread is gone. */
-static void
-shut_down(struct uc_data_plane *plane)
+void
+uc_progress_shut_down(struct uc_data_plane *plane)
 {
     struct uc_list *node;
 
@@ -405,28 +410,62 @@ shut_down(struct uc_data_plane *plane)
     }
 }
 
+uint64_t
+uc_progress_round(struct uc_data_plane *plane, bool *busy_out)
+{
+    bool busy = take_submitted(plane);
+    uint64_t next_ms;
+    uint64_t now_ms;
+
+    busy = poll_transports(plane) > 0 || busy;
+    poll_prerequisites(plane);
+    now_ms = uc_plane_now_ms(plane);
+    expire_jobs(plane, now_ms); /* before the step that fences what ran out of time */
+    next_ms = step_attachments(plane, now_ms);
+    *busy_out = advance_ready(plane) || busy;
+    return plane->next_deadline_ms < next_ms ? plane->next_deadline_ms : next_ms;
+}
+
+enum uc_status
+uc_progress_start(struct uc_data_plane *plane)
+{
+    int cpu = plane->config->progress_cpu;
+    pthread_attr_t attributes;
+    cpu_set_t cpus;
+    int error;
+
+    (void)pthread_attr_init(&attributes);
+    if (cpu != UC_REMOTE_CPU_ANY) {
+        CPU_ZERO(&cpus);
+        CPU_SET((unsigned)cpu, &cpus);
+        (void)pthread_attr_setaffinity_np(&attributes, sizeof(cpus), &cpus);
+    }
+    error = pthread_create(&plane->thread, &attributes, uc_progress_main, plane);
+    (void)pthread_attr_destroy(&attributes);
+    if (error == EINVAL && cpu != UC_REMOTE_CPU_ANY) {
+        return uc_error(UC_ERR_INVALID_PARAM,
+                "remote store: progress_cpu: %d: this process may not run there, or this machine has "
+                "no such CPU; see `nproc --all` and the CPUs of its cgroup (cpuset.cpus)",
+                cpu);
+    }
+    if (error != 0) {
+        return uc_log_errno(error, "remote store: progress thread");
+    }
+    return UC_OK;
+}
+
 void *
 uc_progress_main(void *argument)
 {
     struct uc_data_plane *plane = argument;
 
     while (!atomic_load_explicit(&plane->stopping, memory_order_acquire)) {
-        bool busy = take_submitted(plane);
-        uint64_t next_ms;
-        uint64_t now_ms;
+        bool busy = false;
+        uint64_t next_ms = uc_progress_round(plane, &busy);
 
-        busy = poll_transports(plane) > 0 || busy;
-        poll_prerequisites(plane);
-        now_ms = uc_plane_now_ms(plane);
-        expire_jobs(plane, now_ms); /* before the step that fences what ran out of time */
-        next_ms = step_attachments(plane, now_ms);
-        busy = advance_ready(plane) || busy;
-        if (plane->next_deadline_ms < next_ms) {
-            next_ms = plane->next_deadline_ms;
-        }
-        sleep_until(plane, next_ms, busy || spin(plane));
+        uc_progress_sleep(plane, next_ms, busy || uc_progress_spin(plane), -1);
     }
 
-    shut_down(plane);
+    uc_progress_shut_down(plane);
     return NULL;
 }

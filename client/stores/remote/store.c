@@ -335,8 +335,7 @@ remote_event_fd(struct uc_store *base)
 {
     struct uc_remote_store *store = store_of(base);
 
-    return store->plane == NULL ? -1
-                                : uc_completion_queue_event_fd(uc_data_plane_queue(store->plane));
+    return store->plane == NULL ? -1 : uc_data_plane_event_fd(store->plane);
 }
 
 static enum uc_status

@@ -9,7 +9,8 @@
 #include "test/conformance/store/suite.h"
 
 enum {
-    JOBS = 32
+    JOBS = 32,
+    IDLE_CALLS_MAX = 1000,
 };
 
 static struct uc_token *token;
@@ -174,21 +175,38 @@ START_TEST(get_finished_delivers_each_job_once)
 }
 END_TEST
 
+/* A store that its caller drives may ask for calls that deliver nothing, but comes to rest. */
+static void
+assert_at_rest(int event_fd)
+{
+    struct pollfd entry = {.fd = event_fd, .events = POLLIN};
+    unsigned calls_left = suite_is_driven() ? IDLE_CALLS_MAX : 0;
+
+    while (poll(&entry, 1, 0) != 0) {
+        struct uc_io_result result;
+        size_t count = 9;
+
+        ck_assert_uint_gt(calls_left--, 0);
+        ck_assert_int_eq(uc_worker_get_finished(suite.worker, &result, 1, &count), UC_OK);
+        ck_assert_uint_eq(count, 0);
+    }
+}
+
 /* level triggered. */
 START_TEST(event_fd_is_readable_until_the_event_was_consumed)
 {
-    struct pollfd entry = {.fd = uc_worker_event_fd(suite.worker), .events = POLLIN};
+    int event_fd = uc_worker_event_fd(suite.worker);
 
-    if (entry.fd < 0) {
+    if (event_fd < 0) {
         return;
     }
     open_read(1);
-    ck_assert_int_eq(poll(&entry, 1, 0), 0);
+    assert_at_rest(event_fd);
     ck_assert_int_eq(submit_one(1, 0), UC_OK);
     ck_assert(await_event());
     ck_assert(await_event());
     suite_expect(1, UC_OK);
-    ck_assert_int_eq(poll(&entry, 1, 0), 0);
+    assert_at_rest(event_fd);
     close_read();
 }
 END_TEST

@@ -124,6 +124,17 @@ suite_is_pipe(void)
     return uc_dict_get_string(suite.config, "type", &type) == UC_OK && strcmp(type, "pipe") == 0;
 }
 
+bool
+suite_is_driven(void)
+{
+    const struct uc_dict *inner = NULL;
+    const char *progress = "";
+
+    return uc_dict_get_dict(suite.config, "config", &inner) == UC_OK &&
+           uc_dict_get_string(inner, "progress", &progress) == UC_OK &&
+           strcmp(progress, "caller") == 0;
+}
+
 static void
 read_description(void)
 {

@@ -57,6 +57,9 @@ const struct uc_dict *suite_branch_of(const struct uc_dict *description);
 /** @return whether the tree is a pipe. */
 bool suite_is_pipe(void);
 
+/** @return whether the store is driven by get_finished and wait alone: `progress: caller`. */
+bool suite_is_driven(void);
+
 /** Take block_bytes from the configuration or from what the store says of itself. */
 void suite_read_block_bytes(const struct uc_dict *description);
 

@@ -10,7 +10,7 @@ import tempfile
 
 
 def main():
-    server_path, suite_path, count, fabric = sys.argv[1:5]
+    server_path, suite_path, count, fabric, progress = sys.argv[1:6]
     servers = [subprocess.Popen(
         [server_path, "--listen=127.0.0.1:0", f"--fabric={fabric}", "--fabric_port=0",
          "--ready_file=-", "--block_bytes=64KiB", "--capacity_blocks=256", "--log_level=warn"],
@@ -20,7 +20,8 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             config = os.path.join(folder, "remote.yaml")
             with open(config, "w", encoding="utf-8") as file:
-                file.write(f"type: store\nstore: remote\nconfig:\n  fabric: {fabric}\n  servers: "
+                file.write(f"type: store\nstore: remote\nconfig:\n  fabric: {fabric}\n  progress: {progress}\n"
+                           "  servers: "
                            + json.dumps([f"127.0.0.1:{port}" for port in ports]) + "\n")
             return subprocess.run([suite_path, config], check=False).returncode
     finally:
