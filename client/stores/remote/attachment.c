@@ -10,6 +10,7 @@
 #include <ucm/log.h>
 
 #include "client/stores/remote/attachment_connect.h"
+#include "client/stores/remote/bounce.h"
 #include "client/stores/remote/job.h"
 #include "client/stores/remote/plane_internal.h"
 
@@ -273,6 +274,9 @@ begin_drain(struct uc_attachment *attachment)
             attachment->failure);
     attachment->state = UC_ATTACHMENT_DRAINING;
     uc_attachment_drop_endpoint(attachment);
+    uc_list_for_each (node, &attachment->active) {
+        uc_bounce_leave(uc_list_entry(node, struct uc_job, link), UC_ERR_UNHEALTHY);
+    }
 }
 
 static uint64_t

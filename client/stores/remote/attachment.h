@@ -103,6 +103,7 @@ struct uc_attachment {
     uint64_t next_bracket;
     struct uc_list waiting; /* jobs that nothing has been started for */
     struct uc_list active;  /* jobs with operations or calls under way */
+    size_t bounce_count;    /* buffers that blocks of these have */
 };
 
 /** What names an attachment. Borrowed. */

@@ -88,6 +88,14 @@ static const struct uc_field fields[] = {
                 .help = "microseconds that completions of verbs are awaited before the thread sleeps",
         },
         {
+                .key = "bounce_bytes",
+                .type = UC_FIELD_BYTES,
+                .default_text = "64MiB",
+                .max = UINT64_MAX,
+                .offset = offsetof(struct uc_remote_config, bounce_bytes),
+                .help = "buffers for blocks in memory that the transport cannot use; 0 = none",
+        },
+        {
                 .key = "timeout_ms",
                 .type = UC_FIELD_MS,
                 .default_text = "30s",

@@ -40,6 +40,7 @@ struct uc_remote_config {
     uint64_t queue_pairs;               /* of an endpoint; 0 = the transport's choice */
     char progress_text[UC_FIELD_STRING_BYTES];
     uint64_t spin_us;
+    uint64_t bounce_bytes; /* 0 = no buffers */
     uint64_t timeout_ms;
     uint64_t rpc_timeout_ms;
     uint64_t connect_timeout_ms;

@@ -13,6 +13,7 @@
 
 #include <ucm/log.h>
 
+#include "client/stores/remote/bounce.h"
 #include "client/stores/remote/job.h"
 #include "client/stores/remote/plane_internal.h"
 #include "client/stores/remote/progress.h"
@@ -78,6 +79,19 @@ make_arrays(struct uc_data_plane *plane, size_t count)
     return UC_OK;
 }
 
+/* Buffers are there before the first job may need one. */
+static enum uc_status
+prepare_bounce(struct uc_data_plane *plane)
+{
+    bool is_needed = false;
+
+    for (size_t id = 0; id < UC_TRANSPORT_COUNT; id++) {
+        is_needed = is_needed || (plane->transports.items[id].fabric != NULL &&
+                                         plane->transports.items[id].caps.needs_registration);
+    }
+    return is_needed && plane->config->bounce_bytes > 0 ? uc_bounce_prepare(plane) : UC_OK;
+}
+
 enum uc_status
 uc_data_plane_create(const struct uc_remote_config *config, uint64_t block_bytes,
         struct uc_data_plane **plane_out)
@@ -99,6 +113,7 @@ uc_data_plane_create(const struct uc_remote_config *config, uint64_t block_bytes
     uc_list_init(&plane->attachments);
     uc_list_init(&plane->prerequisites);
     uc_list_init(&plane->ready);
+    uc_bounce_init(&plane->bounce);
 
     status = make_arrays(plane, config->servers.count);
     if (status == UC_OK) {
@@ -108,6 +123,10 @@ uc_data_plane_create(const struct uc_remote_config *config, uint64_t block_bytes
         goto err_free;
     }
     status = open_descriptors(plane);
+    if (status != UC_OK) {
+        goto err_close;
+    }
+    status = prepare_bounce(plane);
     if (status != UC_OK) {
         goto err_close;
     }
@@ -136,6 +155,7 @@ err_destroy_queue:
 err_destroy_mac:
     uc_token_mac_destroy(plane->mac);
 err_close:
+    uc_bounce_fini(plane);
     close_descriptors(plane);
     uc_transports_close(&plane->transports);
 err_free:
@@ -178,6 +198,7 @@ uc_data_plane_destroy(struct uc_data_plane *plane)
         uc_job_destroy(job);
     }
     uc_memory_table_fini(&plane->memory, &plane->transports);
+    uc_bounce_fini(plane);
     uc_completion_queue_destroy(plane->queue);
     uc_token_mac_destroy(plane->mac);
     uc_rpc_buffer_fini(&plane->params);
@@ -308,14 +329,15 @@ enum uc_status
 uc_data_plane_register(struct uc_data_plane *plane, uint32_t region_idx, void *address,
         uint64_t length_bytes, enum uc_memory_kind kind)
 {
+    struct uc_fabric_memory memory = uc_fabric_host_memory(address, length_bytes);
+
     if (kind != UC_MEMORY_HOST) {
         return uc_error(UC_ERR_UNSUPPORTED,
                 "remote store: region %u is of memory kind %d; only host memory (0) is supported",
                 region_idx, (int)kind);
     }
 
-    return uc_memory_table_add(
-            &plane->memory, &plane->transports, region_idx, address, length_bytes);
+    return uc_memory_table_add(&plane->memory, &plane->transports, region_idx, &memory);
 }
 
 enum uc_status

@@ -35,6 +35,7 @@ struct uc_data_plane;
     X(bytes_written)            \
     X(failed_blocks)            \
     X(mismatches)               \
+    X(blocks_bounced)           \
     X(timeouts)                 \
     X(reconnects)
 

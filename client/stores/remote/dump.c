@@ -6,6 +6,7 @@
  */
 
 #include "client/stores/remote/attachment.h"
+#include "client/stores/remote/bounce.h"
 #include "client/stores/remote/job.h"
 #include "client/stores/remote/plane_internal.h"
 
@@ -20,10 +21,15 @@ on_write_done(struct uc_fabric_op *op, enum uc_status status)
 {
     struct uc_job_op *job_op = (struct uc_job_op *)(void *)op;
     struct uc_job *job = job_op->job;
+    size_t block_idx = job_op->block_idx;
 
     uc_job_op_ended(job_op, status);
     if (status == UC_ERR_UNHEALTHY) {
         job->broken = true;
+    }
+    if (block_idx != SIZE_MAX && job->blocks[block_idx].is_bounced &&
+            job->blocks[block_idx].pending_ops == 0) {
+        uc_bounce_op_ended(job, block_idx);
     }
     if (job->pending_ops == 0) {
         uc_plane_make_ready(job->plane, job);
@@ -71,25 +77,48 @@ put_footer(struct uc_job *job, size_t block_idx)
     enum uc_checksum_kind kind = UC_CHECKSUM_NONE;
     uint64_t checksum = 0;
 
-    if (whole && job->plane->config->checksum) {
+    if (whole && job->plane->config->checksum && !block->is_on_device) {
+        size_t piece_count = 0;
+        const struct uc_checksum_piece *pieces = uc_job_checksum_pieces(job, block, &piece_count);
+
         kind = UC_CHECKSUM_XXH3_64;
-        checksum = uc_slot_checksum(block->key, block->entry.generation,
-                uc_job_checksum_pieces(job, block), block->piece_count);
+        checksum = uc_slot_checksum(block->key, block->entry.generation, pieces, piece_count);
     }
     uc_slot_footer_put_writer(
             job->footers + block_idx * UC_FOOTER_BYTES, block->announced_bytes, kind, checksum);
 }
 
-/* Data first, so that it travels while the checksums are computed. */
+static void
+add_footer(struct uc_job *job, size_t block_idx)
+{
+    struct uc_job_block *block = &job->blocks[block_idx];
+    uint64_t block_bytes = job->attachment->block_bytes;
+
+    block->announced_bytes = block->offset_bytes == 0 ? block->size_bytes : block_bytes;
+    put_footer(job, block_idx);
+    uc_job_add_footer_op(
+            job, block_idx, UC_FABRIC_WRITE, block_bytes + UC_FOOTER_WRITER_OFFSET, on_write_done);
+}
+
+void
+uc_dump_post_block(struct uc_job *job, size_t block_idx)
+{
+    size_t first_op = job->op_count;
+
+    uc_job_add_payload_ops(job, block_idx, UC_FABRIC_WRITE, false, on_write_done);
+    add_footer(job, block_idx);
+    uc_job_post(job, first_op, job->op_count - first_op);
+}
+
+/* Data first, so that it travels while the checksums are computed. What bounces follows as buffers come free. */
 static void
 post_writes(struct uc_job *job)
 {
-    uint64_t block_bytes = job->attachment->block_bytes;
     size_t data_count;
     size_t last = SIZE_MAX;
 
     for (size_t idx = 0; idx < job->block_count; idx++) {
-        if (is_writing(&job->blocks[idx])) {
+        if (is_writing(&job->blocks[idx]) && !job->blocks[idx].is_bounced) {
             uc_job_add_payload_ops(job, idx, UC_FABRIC_WRITE, false, on_write_done);
         }
     }
@@ -97,22 +126,45 @@ post_writes(struct uc_job *job)
     uc_job_post(job, 0, data_count);
 
     for (size_t idx = 0; idx < job->block_count; idx++) {
-        struct uc_job_block *block = &job->blocks[idx];
-
-        if (is_writing(block)) {
-            block->announced_bytes = block->offset_bytes == 0 ? block->size_bytes : block_bytes;
-            put_footer(job, idx);
-            uc_job_add_footer_op(job, idx, UC_FABRIC_WRITE, block_bytes + UC_FOOTER_WRITER_OFFSET,
-                    on_write_done);
+        if (is_writing(&job->blocks[idx]) && !job->blocks[idx].is_bounced) {
+            add_footer(job, idx);
             last = idx;
         }
     }
-    if (last != SIZE_MAX) {
-        uc_job_add_footer_op(job, last, UC_FABRIC_FLUSH, block_bytes, on_write_done);
+    uc_bounce_enter(job);
+    job->flush_due = job->bounce_left > 0;
+    if (last != SIZE_MAX && !job->flush_due) {
+        uc_job_add_footer_op(
+                job, last, UC_FABRIC_FLUSH, job->attachment->block_bytes, on_write_done);
     }
     uc_job_post(job, data_count, job->op_count - data_count);
     if (job->pending_ops == 0) {
         uc_plane_make_ready(job->plane, job);
+    }
+}
+
+/* All writes of a job with blocks that bounced have completed: see to it that they are visible. */
+static void
+post_flush(struct uc_job *job)
+{
+    struct uc_attachment *attachment = job->attachment;
+    size_t first_op = job->op_count;
+    size_t last = job->block_count;
+
+    job->flush_due = false;
+    if (job->timed_out || attachment->state != UC_ATTACHMENT_READY) {
+        uc_job_fail_blocks(job, job->timed_out ? UC_ERR_TIMEOUT : UC_ERR_UNHEALTHY);
+        job->broken = job->broken || first_op > 0;
+        return;
+    }
+
+    while (last > 0 && !is_writing(&job->blocks[last - 1])) {
+        last--;
+    }
+    if (last > 0) {
+        uc_job_add_footer_op(
+                job, last - 1, UC_FABRIC_FLUSH, attachment->block_bytes, on_write_done);
+        uc_job_post(job, first_op, 1);
     }
 }
 
@@ -185,7 +237,12 @@ uc_dump_advance(struct uc_job *job)
         begun(job);
         break;
     case UC_JOB_MOVING:
-        end_bracket(job);
+        if (job->flush_due) {
+            post_flush(job);
+        }
+        if (job->pending_ops == 0) {
+            end_bracket(job);
+        }
         break;
     case UC_JOB_ENDING:
         if (job->rpc_status != UC_OK) {

@@ -9,6 +9,7 @@
 #include <ucm/log.h>
 
 #include "client/stores/remote/attachment.h"
+#include "client/stores/remote/bounce.h"
 #include "client/stores/remote/plane_internal.h"
 
 /* @return Ok, or why this block cannot be moved; every number comes from outside */
@@ -36,9 +37,13 @@ check_block(const struct uc_attachment *attachment, const struct uc_job *job,
     return UC_OK;
 }
 
-/* Name the transport's region of every piece of a block. @return whether all have what they need */
+/*
+ * Name the transport's region of every piece of a block; one piece that it cannot use makes the block bounce.
+ *
+ * @return whether it can be moved
+ */
 static bool
-bind_pieces(struct uc_job *job, const struct uc_job_block *block, enum uc_transport_id transport)
+bind_pieces(struct uc_job *job, struct uc_job_block *block, enum uc_transport_id transport)
 {
     const struct uc_fabric_caps *caps = &job->plane->transports.items[transport].caps;
     bool needed = caps->needs_registration;
@@ -47,16 +52,18 @@ bind_pieces(struct uc_job *job, const struct uc_job_block *block, enum uc_transp
     for (size_t idx = 0; idx < block->piece_count; idx++) {
         size_t piece = block->first_piece + idx;
         const struct uc_memory *memory = job->piece_memory[piece];
+        bool on_device = memory != NULL && memory->kind != UC_MEMORY_HOST;
 
         job->pieces[piece].region =
                 used && memory != NULL ? memory->local.regions[transport] : NULL;
-        if (needed && job->pieces[piece].region == NULL) {
-            return false;
-        }
+        block->is_on_device = block->is_on_device || on_device;
+        block->is_bounced =
+                block->is_bounced || (job->pieces[piece].region == NULL && (needed || on_device));
     }
     job->pieces[block->first_piece + block->piece_count].region =
             used ? job->footer_memory.regions[transport] : NULL;
-    return !needed || job->footer_memory.regions[transport] != NULL;
+    return (!needed || job->footer_memory.regions[transport] != NULL) &&
+           (!block->is_bounced || uc_bounce_fits(&job->plane->bounce, block->size_bytes));
 }
 
 static void
@@ -74,12 +81,14 @@ prepare_blocks(struct uc_job *job)
         block->status = check_block(attachment, job, block);
         if (block->status == UC_OK && !bind_pieces(job, block, attachment->transport)) {
             block->status = uc_error(UC_ERR_INVALID_PARAM,
-                    "remote store: job %llu: memory is not registered, which this transport needs",
+                    "remote store: job %llu: the transport cannot use the memory of a block, and there "
+                    "are no buffers for it: register it, or set `bounce_bytes`",
                     (unsigned long long)job->job_id);
             if (uc_plane_may_warn(job->plane)) {
                 uc_log_warn("%s", uc_last_error());
             }
         }
+        block->is_bounced = block->is_bounced && block->status == UC_OK;
     }
 }
 
@@ -112,7 +121,7 @@ uc_job_start(struct uc_job *job)
 void
 uc_job_advance(struct uc_job *job)
 {
-    if (job->pending_ops > 0 || job->rpc_pending) {
+    if (job->pending_ops > 0 || job->rpc_pending || job->bounce_left > 0) {
         return;
     }
 
@@ -184,10 +193,11 @@ uc_job_add_payload_ops(struct uc_job *job, size_t block_idx, enum uc_fabric_opco
 {
     const struct uc_job_block *block = &job->blocks[block_idx];
     size_t chunk = job->plane->transports.items[job->attachment->transport].caps.max_piece_count;
-    size_t left = block->piece_count + (extra_piece ? 1 : 0);
-    const struct uc_fabric_piece *pieces = &job->pieces[block->first_piece];
+    size_t left = 0;
+    const struct uc_fabric_piece *pieces = uc_job_payload_pieces(job, block, &left);
     uint64_t slot_offset = block->offset_bytes;
 
+    left += extra_piece ? 1 : 0;
     while (left > 0) {
         struct uc_job_op *job_op = add_op(job, block_idx, opcode, slot_offset, on_done);
 
@@ -280,15 +290,22 @@ uc_job_post(struct uc_job *job, size_t first, size_t count)
     }
 }
 
-const struct uc_checksum_piece *
-uc_job_checksum_pieces(struct uc_job *job, const struct uc_job_block *block)
+const struct uc_fabric_piece *
+uc_job_payload_pieces(const struct uc_job *job, const struct uc_job_block *block, size_t *count_out)
 {
-    for (size_t idx = 0; idx < block->piece_count; idx++) {
-        const struct uc_fabric_piece *piece = &job->pieces[block->first_piece + idx];
+    *count_out = block->is_bounced ? 1 : block->piece_count;
+    return block->is_bounced ? block->bounce_pieces : &job->pieces[block->first_piece];
+}
 
+const struct uc_checksum_piece *
+uc_job_checksum_pieces(struct uc_job *job, const struct uc_job_block *block, size_t *count_out)
+{
+    const struct uc_fabric_piece *pieces = uc_job_payload_pieces(job, block, count_out);
+
+    for (size_t idx = 0; idx < *count_out; idx++) {
         job->checksum_pieces[idx] = (struct uc_checksum_piece){
-                .address = piece->address,
-                .length_bytes = piece->length_bytes,
+                .address = pieces[idx].address,
+                .length_bytes = pieces[idx].length_bytes,
         };
     }
     return job->checksum_pieces;
@@ -342,6 +359,9 @@ uc_job_finish(struct uc_job *job)
     struct uc_data_plane *plane = job->plane;
     struct uc_job *lead = job->lead;
 
+    if (job->bounce_left > 0) {
+        uc_bounce_abandon(job);
+    }
     uc_list_remove(&job->link);
     uc_list_remove(&job->ready_link);
     job->attachment = NULL;

@@ -66,7 +66,11 @@ struct uc_job_block {
     uint64_t told_bytes;   /* load: of the range, by the transport */
     const char *complaint; /* load: static text to report, or NULL */
     enum uc_status status;
-    bool skip; /* dump: somebody else's bytes count, nothing moves */
+    bool skip;         /* dump: somebody else's bytes count, nothing moves */
+    bool is_bounced;   /* goes through a buffer of the plane */
+    bool is_on_device; /* some of the payload lies where the processor cannot look */
+    size_t slot_idx;   /* of the buffer, once it has one */
+    struct uc_fabric_piece bounce_pieces[2]; /* the buffer, and the footer's piece */
 };
 
 struct uc_job {
@@ -91,7 +95,11 @@ struct uc_job {
     uint64_t rpc_sent_ms;
     uint64_t bracket;
     size_t pending_ops;
-    size_t first_key; /* of the part, among the keys of its grant */
+    struct uc_list bounce_link; /* in the line for buffers */
+    size_t bounce_next;         /* block to get the next one */
+    size_t bounce_left;         /* blocks in line or in a buffer */
+    bool flush_due;             /* dump: some bounce, so the flush comes after all writes */
+    size_t first_key;           /* of the part, among the keys of its grant */
 
     /* The token: keys and payload in the lead's token_bytes, which the MAC covers as a whole. */
     struct uc_token token;
@@ -198,14 +206,22 @@ void uc_job_add_payload_ops(struct uc_job *job, size_t block_idx, enum uc_fabric
 void uc_job_add_footer_op(struct uc_job *job, size_t block_idx, enum uc_fabric_opcode opcode,
         uint64_t offset_bytes, void (*on_done)(struct uc_fabric_op *op, enum uc_status status));
 
-/** @return the block's pieces as checksum pieces, in a buffer that the next call reuses. */
+/** @return where a block's payload is moved from or to: the engine's memory, or a buffer. The footer's follows. */
+const struct uc_fabric_piece *uc_job_payload_pieces(
+        const struct uc_job *job, const struct uc_job_block *block, size_t *count_out);
+
+/** @return the same as checksum pieces, in a buffer that the next call reuses. */
 const struct uc_checksum_piece *uc_job_checksum_pieces(
-        struct uc_job *job, const struct uc_job_block *block);
+        struct uc_job *job, const struct uc_job_block *block, size_t *count_out);
 
 /* load.c and dump.c: the two state machines. */
 void uc_load_start(struct uc_job *job);
 void uc_load_advance(struct uc_job *job);
 void uc_dump_start(struct uc_job *job);
 void uc_dump_advance(struct uc_job *job);
+
+/** Post the operations of one block that has got its buffer (dump: with its bytes). */
+void uc_load_post_block(struct uc_job *job, size_t block_idx);
+void uc_dump_post_block(struct uc_job *job, size_t block_idx);
 
 #endif /* UC_REMOTE_JOB_H */

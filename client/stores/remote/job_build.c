@@ -18,6 +18,7 @@ uc_job_create(struct uc_data_plane *plane)
         job->plane = plane;
         uc_list_init(&job->link);
         uc_list_init(&job->ready_link);
+        uc_list_init(&job->bounce_link);
     }
     return job;
 }
@@ -382,6 +383,8 @@ part_reset(struct uc_job *part, struct uc_job *lead, bool is_dump, size_t node_i
     part->broken = false;
     part->rpc_pending = false;
     part->pending_ops = 0;
+    part->bounce_left = 0;
+    part->flush_due = false;
     part->first_key = plan->before_count;
     part->block_count = 0;
     part->piece_count = 0;

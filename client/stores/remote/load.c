@@ -7,6 +7,7 @@
 #include <ucm/log.h>
 
 #include "client/stores/remote/attachment.h"
+#include "client/stores/remote/bounce.h"
 #include "client/stores/remote/job.h"
 #include "client/stores/remote/plane_internal.h"
 #include "client/stores/remote/verify.h"
@@ -56,11 +57,11 @@ verify(struct uc_job *job, size_t block_idx)
             .length_bytes = block->entry.length_bytes,
             .offset_bytes = block->offset_bytes,
             .size_bytes = block->size_bytes,
-            .pieces = uc_job_checksum_pieces(job, block),
-            .piece_count = block->piece_count,
-            .check_checksum = job->plane->config->checksum,
+            .check_checksum =
+                    job->plane->config->checksum && (!block->is_on_device || block->is_bounced),
     };
 
+    want.pieces = uc_job_checksum_pieces(job, block, &want.piece_count);
     if (is_summed(sum, job, block_idx)) {
         checksum = uc_checksum_stream_value(&sum->stream);
         want.checksum = &checksum;
@@ -84,6 +85,9 @@ on_read_done(struct uc_fabric_op *op, enum uc_status status)
     if (block->pending_ops == 0 && block->status == UC_OK) {
         verify(job, job_op->block_idx);
     }
+    if (block->pending_ops == 0 && block->is_bounced) {
+        uc_bounce_op_ended(job, job_op->block_idx);
+    }
     if (job->pending_ops == 0) {
         uc_plane_make_ready(job->plane, job);
     }
@@ -106,33 +110,47 @@ listen_to_bytes(struct uc_job *job, size_t first_op, const struct uc_job_block *
     }
 }
 
+static void
+add_reads(struct uc_job *job, size_t block_idx)
+{
+    const struct uc_job_block *block = &job->blocks[block_idx];
+    uint64_t block_bytes = job->attachment->block_bytes;
+    /* A range that ends where the footer begins is fetched together with it. */
+    bool joined = block->offset_bytes + block->size_bytes == block_bytes;
+    size_t first_op = job->op_count;
+
+    uc_job_add_payload_ops(job, block_idx, UC_FABRIC_READ, joined, on_read_done);
+    listen_to_bytes(job, first_op, block);
+    /* Last: what it shows was the case when the bytes had been read. */
+    if (!joined) {
+        uc_job_add_footer_op(job, block_idx, UC_FABRIC_READ, block_bytes, on_read_done);
+    }
+}
+
+void
+uc_load_post_block(struct uc_job *job, size_t block_idx)
+{
+    size_t first_op = job->op_count;
+
+    add_reads(job, block_idx);
+    uc_job_post(job, first_op, job->op_count - first_op);
+}
+
 void
 uc_load_start(struct uc_job *job)
 {
-    uint64_t block_bytes = job->attachment->block_bytes;
-
     if (job->plane->sum->job == job) {
         job->plane->sum->job = NULL; /* of the job that it was before */
     }
     for (size_t idx = 0; idx < job->block_count; idx++) {
-        const struct uc_job_block *block = &job->blocks[idx];
-        /* A range that ends where the footer begins is fetched together with it. */
-        bool joined = block->offset_bytes + block->size_bytes == block_bytes;
-        size_t first_op = job->op_count;
-
-        if (block->status != UC_OK) {
-            continue;
-        }
-        uc_job_add_payload_ops(job, idx, UC_FABRIC_READ, joined, on_read_done);
-        listen_to_bytes(job, first_op, block);
-        /* Last: what it shows was the case when the bytes had been read. */
-        if (!joined) {
-            uc_job_add_footer_op(job, idx, UC_FABRIC_READ, block_bytes, on_read_done);
+        if (job->blocks[idx].status == UC_OK && !job->blocks[idx].is_bounced) {
+            add_reads(job, idx);
         }
     }
 
     job->state = UC_JOB_MOVING;
     uc_job_post(job, 0, job->op_count);
+    uc_bounce_enter(job);
     if (job->pending_ops == 0) {
         uc_plane_make_ready(job->plane, job);
     }

@@ -104,9 +104,9 @@ check_range(const struct uc_memory_table *table, uint32_t region_idx, const void
 
 enum uc_status
 uc_memory_table_add(struct uc_memory_table *table, struct uc_transports *transports,
-        uint32_t region_idx, void *address, uint64_t length_bytes)
+        uint32_t region_idx, const struct uc_fabric_memory *range)
 {
-    enum uc_status status = check_range(table, region_idx, address, length_bytes);
+    enum uc_status status = check_range(table, region_idx, range->address, range->length_bytes);
     struct uc_memory *memory;
 
     if (status == UC_OK) {
@@ -120,20 +120,27 @@ uc_memory_table_add(struct uc_memory_table *table, struct uc_transports *transpo
     if (memory == NULL) {
         return uc_error(UC_ERR_OUT_OF_MEMORY, "remote store: no memory for a region");
     }
-    memory->address = address;
-    memory->length_bytes = length_bytes;
+    memory->address = range->address;
+    memory->length_bytes = range->length_bytes;
     memory->region_idx = region_idx;
-    status = uc_transports_register(transports, address, length_bytes, &memory->local);
+    memory->kind = range->kind;
+    if (range->kind == UC_MEMORY_HOST) {
+        status = uc_transports_register(
+                transports, range->address, range->length_bytes, &memory->local);
+    } else {
+        uc_transports_register_device(transports, range, &memory->local);
+    }
     if (status != UC_OK) {
         free(memory);
         return status;
     }
 
-    array_insert(table->by_address, table->count, count_up_to_address(table, address), memory);
+    array_insert(
+            table->by_address, table->count, count_up_to_address(table, memory->address), memory);
     array_insert(table->by_index, table->count, count_below_index(table, region_idx), memory);
     table->count++;
-    if (length_bytes > table->length_bytes_max) {
-        table->length_bytes_max = length_bytes;
+    if (memory->length_bytes > table->length_bytes_max) {
+        table->length_bytes_max = memory->length_bytes;
     }
     return UC_OK;
 }

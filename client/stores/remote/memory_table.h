@@ -25,6 +25,7 @@ struct uc_memory {
     uint8_t *address;
     uint64_t length_bytes;
     uint32_t region_idx;
+    enum uc_memory_kind kind;
     atomic_uint job_count; /* raised by the data thread, lowered by uc_memory_put() */
     uint64_t last_job;     /* stamp: a job holds an entry once, however many pieces lie in it */
     struct uc_local_memory local;
@@ -39,13 +40,14 @@ struct uc_memory_table {
 };
 
 /**
+ * @param[in] range       its file stays the caller's
  * @param[in] transports  with which the range is registered
  * @retval UC_ERR_INVALID_PARAM  index taken, range empty or wrapping
  * @retval other                 what a transport answered; nothing is kept
  */
 UC_MUST_CHECK enum uc_status uc_memory_table_add(struct uc_memory_table *table,
-        struct uc_transports *transports, uint32_t region_idx, void *address,
-        uint64_t length_bytes);
+        struct uc_transports *transports, uint32_t region_idx,
+        const struct uc_fabric_memory *range);
 
 /** @retval UC_ERR_NOT_FOUND, UC_ERR_RETRY (a job uses it) */
 UC_MUST_CHECK enum uc_status uc_memory_table_remove(

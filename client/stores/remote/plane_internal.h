@@ -12,6 +12,7 @@
 
 #include <ucm/clock.h>
 
+#include "client/stores/remote/bounce.h"
 #include "client/stores/remote/config.h"
 #include "client/stores/remote/data_plane.h"
 #include "client/stores/remote/memory_table.h"
@@ -70,15 +71,16 @@ struct uc_data_plane {
     struct uc_list attachments;
     struct uc_list prerequisites; /* jobs whose event has not fired */
     struct uc_list ready;         /* jobs to advance */
-    uint64_t next_deadline_ms;    /* no job is due before */
-    uint64_t may_warn_ms;         /* warnings about single jobs are rate limited */
-    uint64_t verbs_op_count;      /* posted and not done: worth spinning for */
-    uint64_t accepted_count;      /* jobs there have been */
-    uint64_t ended_count;         /* of these, their event has been delivered */
-    int caller_fd;                /* caller mode: what the engine sleeps on, -1 until it asks */
-    int timer_fd;                 /* part of it */
-    uint64_t timer_ms;            /* when that fires, or has fired */
-    struct uc_rpc_buffer params;  /* of the call being made */
+    struct uc_bounce bounce;
+    uint64_t next_deadline_ms;   /* no job is due before */
+    uint64_t may_warn_ms;        /* warnings about single jobs are rate limited */
+    uint64_t verbs_op_count;     /* posted and not done: worth spinning for */
+    uint64_t accepted_count;     /* jobs there have been */
+    uint64_t ended_count;        /* of these, their event has been delivered */
+    int caller_fd;               /* caller mode: what the engine sleeps on, -1 until it asks */
+    int timer_fd;                /* part of it */
+    uint64_t timer_ms;           /* when that fires, or has fired */
+    struct uc_rpc_buffer params; /* of the call being made */
     struct uc_token_mac *mac;
     struct uc_load_sum *sum;
 

@@ -11,13 +11,14 @@
 #include <ucm/log.h>
 
 #include "client/stores/remote/attachment.h"
+#include "client/stores/remote/bounce.h"
 #include "client/stores/remote/job.h"
 #include "client/stores/remote/plane_internal.h"
 
 enum {
     POLL_BUDGET = 256,
     EVENTS_PER_WAIT = 16,
-    PREREQUISITE_POLL_MS = 1,
+    POLL_MS = 1, /* of what has no descriptor: events and copies of devices */
     WARN_PAUSE_MS = 1000,
     NS_PER_US = 1000,
 };
@@ -216,7 +217,10 @@ expire_active(struct uc_job *job)
     switch (job->state) {
     case UC_JOB_MOVING:
         job->timed_out = true;
-        uc_attachment_fail(attachment, "a job ran out of time");
+        uc_bounce_leave(job, UC_ERR_TIMEOUT);
+        if (job->pending_ops > 0) {
+            uc_attachment_fail(attachment, "a job ran out of time");
+        }
         break;
     case UC_JOB_BEGINNING:
     case UC_JOB_ENDING:
@@ -366,8 +370,9 @@ uc_progress_timeout(const struct uc_data_plane *plane, uint64_t next_ms)
     uint64_t now_ms = uc_plane_now_ms(plane);
     uint64_t left_ms = next_ms > now_ms ? next_ms - now_ms : 0;
 
-    if (!uc_list_is_empty(&plane->prerequisites) && left_ms > PREREQUISITE_POLL_MS) {
-        left_ms = PREREQUISITE_POLL_MS;
+    if (left_ms > POLL_MS && (!uc_list_is_empty(&plane->prerequisites) ||
+                                     !uc_list_is_empty(&plane->bounce.copying))) {
+        left_ms = POLL_MS;
     }
     return left_ms > 60000 ? 60000 : (int)left_ms;
 }
@@ -422,6 +427,8 @@ uc_progress_round(struct uc_data_plane *plane, bool *busy_out)
     now_ms = uc_plane_now_ms(plane);
     expire_jobs(plane, now_ms); /* before the step that fences what ran out of time */
     next_ms = step_attachments(plane, now_ms);
+    busy = advance_ready(plane) || busy;
+    busy = uc_bounce_round(plane) || busy; /* ready jobs have given buffers back */
     *busy_out = advance_ready(plane) || busy;
     return plane->next_deadline_ms < next_ms ? plane->next_deadline_ms : next_ms;
 }

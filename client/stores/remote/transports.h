@@ -68,6 +68,13 @@ void uc_transports_close(struct uc_transports *transports);
 UC_MUST_CHECK enum uc_status uc_transports_register(struct uc_transports *transports, void *address,
         uint64_t length_bytes, struct uc_local_memory *local_out);
 
+/**
+ * Register memory of a device with the transports that reach it: by its file, else by a peer memory module of the
+ * kernel. Blocks go through host memory on those that do not.
+ */
+void uc_transports_register_device(struct uc_transports *transports,
+        const struct uc_fabric_memory *memory, struct uc_local_memory *local_out);
+
 /** Zeroed ones are allowed. */
 void uc_transports_deregister(struct uc_transports *transports, struct uc_local_memory *local);
 

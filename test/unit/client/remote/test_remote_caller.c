@@ -406,7 +406,7 @@ main(void)
     tcase_add_test(cases, progress_thread_runs_where_it_is_told);
     suite_add_tcase(suite, cases);
     runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
+    srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);
     srunner_free(runner);
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;

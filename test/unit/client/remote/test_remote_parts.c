@@ -288,6 +288,15 @@ START_TEST(grants_of_an_ended_session_are_forgotten)
 }
 END_TEST
 
+static enum uc_status
+add_memory(struct uc_memory_table *table, struct uc_transports *transports, uint32_t region_idx,
+        void *address, uint64_t length_bytes)
+{
+    struct uc_fabric_memory memory = uc_fabric_host_memory(address, length_bytes);
+
+    return uc_memory_table_add(table, transports, region_idx, &memory);
+}
+
 /* by index, or by whatever region covers the range, overlaps included. */
 START_TEST(memory_is_found_by_index_and_by_cover)
 {
@@ -295,13 +304,12 @@ START_TEST(memory_is_found_by_index_and_by_cover)
     struct uc_transports transports = {.max_piece_count = 1};
     struct uc_memory_table table = {.count = 0};
 
-    ck_assert_int_eq(uc_memory_table_add(&table, &transports, 8, memory, 1000), UC_OK);
-    ck_assert_int_eq(uc_memory_table_add(&table, &transports, 2, memory + 400, 10), UC_OK);
-    ck_assert_int_eq(uc_memory_table_add(&table, &transports, 5, memory + 500, 10), UC_OK);
-    ck_assert_int_eq(uc_memory_table_add(&table, &transports, 5, memory, 10), UC_ERR_INVALID_PARAM);
-    ck_assert_int_eq(uc_memory_table_add(&table, &transports, 6, memory, 0), UC_ERR_INVALID_PARAM);
-    ck_assert_int_eq(
-            uc_memory_table_add(&table, &transports, 6, memory, UINT64_MAX), UC_ERR_INVALID_PARAM);
+    ck_assert_int_eq(add_memory(&table, &transports, 8, memory, 1000), UC_OK);
+    ck_assert_int_eq(add_memory(&table, &transports, 2, memory + 400, 10), UC_OK);
+    ck_assert_int_eq(add_memory(&table, &transports, 5, memory + 500, 10), UC_OK);
+    ck_assert_int_eq(add_memory(&table, &transports, 5, memory, 10), UC_ERR_INVALID_PARAM);
+    ck_assert_int_eq(add_memory(&table, &transports, 6, memory, 0), UC_ERR_INVALID_PARAM);
+    ck_assert_int_eq(add_memory(&table, &transports, 6, memory, UINT64_MAX), UC_ERR_INVALID_PARAM);
 
     ck_assert_uint_eq(uc_memory_table_cover(&table, memory + 400, 10)->region_idx, 2);
     ck_assert_uint_eq(uc_memory_table_cover(&table, memory + 405, 10)->region_idx, 8);
