@@ -230,16 +230,18 @@ def test_errors_leak_no_references(store):
 
 
 def stub():
-    """The stub's classes with the names in them, and its functions."""
+    """The stub's classes with the names in them, its functions and its constants."""
     path = pathlib.Path(ucm.__file__).with_name("_native.pyi")
-    classes, functions = {}, {}
+    classes, functions, constants = {}, {}, {}
     for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.ClassDef):
             classes[node.name] = {part.name if isinstance(part, ast.FunctionDef) else part.target.id: part
                                   for part in node.body if not isinstance(part, ast.Expr)}
         elif isinstance(node, ast.FunctionDef):
             functions[node.name] = node
-    return classes, functions
+        elif isinstance(node, ast.AnnAssign):
+            constants[node.target.id] = node.annotation.id
+    return classes, functions, constants
 
 
 def parameters(node):
@@ -250,8 +252,9 @@ def parameters(node):
 def test_the_stub_says_what_the_module_has():
     """Names of classes, functions, members and parameters, in both directions."""
     native = sys.modules["ucm_proxy._native"]
-    classes, functions = stub()
-    assert {*classes, *functions} == {name for name in dir(native) if not name.startswith("_")}
+    classes, functions, constants = stub()
+    assert {*classes, *functions, *constants} == {name for name in dir(native) if not name.startswith("_")}
+    assert all(type(getattr(native, name)).__name__ == kind for name, kind in constants.items())
     for name, node in functions.items():
         assert list(inspect.signature(getattr(native, name)).parameters) == parameters(node), name
     for name, members in classes.items():

@@ -89,6 +89,10 @@ fill(PyObject *module)
             return -1;
         }
     }
+    if (PyModule_AddIntConstant(module, "MEMORY_HOST", UC_MEMORY_HOST) != 0 ||
+            PyModule_AddIntConstant(module, "MEMORY_CUDA", UC_MEMORY_CUDA) != 0) {
+        return -1;
+    }
     return uc_py_assembler_init(module);
 }
 

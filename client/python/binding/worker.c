@@ -181,7 +181,7 @@ static PyMethodDef worker_methods[] = {
         {"register_memory", UC_PY_KEYWORDS(uc_py_register_memory),
                 "register_memory(address, size=None, kind=0)\n--\n\n"
                 "Make memory usable for transfers; an address with its size, or a writable buffer, "
-                "which is kept alive. Returns the region's index."},
+                "which is kept alive. kind: MEMORY_HOST or MEMORY_CUDA. Returns the region's index."},
         {"deregister_memory", uc_py_deregister_memory, METH_O,
                 "deregister_memory(index)\n--\n\nRetryError while a job uses it."},
         {"event_fd", event_fd, METH_NOARGS,

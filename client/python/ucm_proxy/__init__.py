@@ -13,9 +13,10 @@ import os
 
 from ucm_proxy import _native
 from ucm_proxy._native import *  # noqa: F401,F403
+from ucm_proxy._memory import memory_of
 from ucm_proxy.client import Client
 
 # A library inside an engine speaks when something is wrong.
 _native.set_log_level(os.environ.get("UCM_LOG_LEVEL", "warn"))
 
-__all__ = ["Client", *(name for name in dir(_native) if not name.startswith("_"))]
+__all__ = ["Client", "memory_of", *(name for name in dir(_native) if not name.startswith("_"))]

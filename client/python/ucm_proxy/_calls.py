@@ -44,15 +44,15 @@ class Calls:
                 self.scheduler.touch(request, b"".join(keys))
         return [True] * len(keys)
 
-    def put(self, keys, payloads, ttl_ms=None):
-        """Store blocks; True for those that are in the store now."""
+    def put(self, keys, payloads, ttl_ms=None, io=None):
+        """Store blocks; True for those that are in the store now. io: instead of that of every transfer."""
         if not keys:
             return []
         with self._request(ttl_ms) as request:
             token = self.scheduler.prepare_put(request, b"".join(keys))
             stored = [False] * len(keys)
             try:
-                stored = yield from self._move(self.worker.submit_put, payloads, token)
+                stored = yield from self._move(self.worker.submit_put, payloads, token, io)
             finally:
                 try:
                     self.scheduler.complete_put(request, bytes(stored))
@@ -60,8 +60,8 @@ class Calls:
                     stored = [False] * len(keys)
         return stored
 
-    def get(self, keys, payloads, ttl_ms=None):
-        """Load the blocks that are there; True for those that were."""
+    def get(self, keys, payloads, ttl_ms=None, io=None):
+        """Load the blocks that are there; True for those that were. io: as for put()."""
         if not keys:
             return []
         with self._request(ttl_ms) as request:
@@ -69,7 +69,8 @@ class Calls:
             if not wanted:
                 return [False] * len(keys)
             try:
-                moved = yield from self._move(self.worker.submit_get, [payloads[idx] for idx in wanted], token)
+                moved = yield from self._move(self.worker.submit_get, [payloads[idx] for idx in wanted], token,
+                                              io)
             finally:
                 self.scheduler.complete_get(request)
         loaded = {idx for idx, ok in zip(wanted, moved) if ok}
@@ -107,9 +108,9 @@ class Calls:
                 continue
         return [], None
 
-    def _move(self, submit, payloads, token):
+    def _move(self, submit, payloads, token, io):
         job_id = next(self._serial)
-        submit(job_id, payloads, token, self._io)
+        submit(job_id, payloads, token, self._io if io is None else io)
         event = yield job_id
         if event.success or event.blocks is None:
             return [event.success] * len(payloads)

@@ -6,6 +6,9 @@ from typing import Any, Optional, Union
 _Ints = Union[Sequence[int], Buffer]
 _Config = dict[str, Any]
 
+MEMORY_HOST: int
+MEMORY_CUDA: int
+
 class Error(RuntimeError):
     code: int
     name: str

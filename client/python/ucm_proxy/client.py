@@ -10,13 +10,16 @@ import concurrent.futures
 import threading
 
 from ucm_proxy._calls import Calls
+from ucm_proxy._memory import handle_of, is_tensor, memory_of
 from ucm_proxy._native import (
     BlockId,
     BlockPayload,
     Error,
+    IoContext,
+    MEMORY_HOST,
     Memory,
+    NotFoundError,
     StoreAssembler,
-    address_of,
     block_id,
 )
 from ucm_proxy._topology import block_bytes, topology
@@ -51,6 +54,7 @@ class Client:
         self._memory = Memory(self._block_bytes * batch)
         self._view = memoryview(self._memory)
         self._region = self._calls.worker.register_memory(self._memory)
+        self._regions = {}  # those of register_memory(): index → (address, bytes, kind, what lies there)
 
     @property
     def block_bytes(self):
@@ -68,6 +72,7 @@ class Client:
             self._thread.shutdown()
         with self._lock:
             self._assembler.close()
+            self._regions.clear()
 
     def __enter__(self):
         return self
@@ -121,19 +126,46 @@ class Client:
                 found.update((id, self._value(slot)) for slot, id in enumerate(part) if loaded[slot])
         return [found.get(id) for id in ids]
 
-    # Whole blocks, without copies
+    # Whole blocks as they are, from and to buffers and tensors
 
-    def put_from(self, keys, buffers, *, ttl_ms=None):
-        """Store a buffer of at most `block_bytes` per key, as it is. A bool per key."""
-        return self._move(self._calls.put, keys, buffers, self._ttl(ttl_ms))
+    def register_memory(self, memory):
+        """Make a buffer or tensor known to transports and devices, before blocks of it are moved.
 
-    def get_into(self, keys, buffers):
-        """Fill a writable buffer per key, of the length that was stored. A bool per key."""
+        A cache of blocks is registered once, as a whole. Host memory need not be, but is moved without a copy
+        then; memory of a device must be. Returns the region's number; the client keeps the memory.
+        """
+        place = memory_of(memory)
+        with self._lock:
+            # A buffer stays open, so that its owner cannot resize it.
+            index = self._calls.worker.register_memory(*(place if is_tensor(memory) else (memory,)))
+            self._regions[index] = (*place, memory)
+        return index
+
+    def deregister_memory(self, index):
+        """Let go of what register_memory() made known."""
+        with self._lock:
+            if index not in self._regions:
+                raise NotFoundError(f"region {index}: register_memory() returned no such number")
+            self._calls.worker.deregister_memory(index)
+            del self._regions[index]
+
+    def put_from(self, keys, buffers, *, ttl_ms=None, after=None):
+        """Store a buffer or tensor of at most `block_bytes` per key. A bool per key.
+
+        after: a torch.cuda.Event recorded behind what still writes to them; nothing is read before.
+        """
+        return self._move(self._calls.put, keys, buffers, self._ttl(ttl_ms), after)
+
+    def get_into(self, keys, buffers, *, after=None):
+        """Fill a writable buffer or tensor per key, of the length that was stored. A bool per key.
+
+        after: a torch.cuda.Event recorded behind what still reads them; nothing is written before.
+        """
         buffers = list(buffers)
         for buffer in buffers:
-            if memoryview(buffer).readonly:
+            if not is_tensor(buffer) and memoryview(buffer).readonly:
                 raise ValueError("get_into needs writable buffers")
-        return self._move(self._calls.get, keys, buffers, self._ttl_ms)
+        return self._move(self._calls.get, keys, buffers, self._ttl_ms, after)
 
     # Presence
 
@@ -227,23 +259,30 @@ class Client:
             raise ValueError("the block was not written by put(); read it with get_into()")
         return bytes(self._view[start + _HEADER_BYTES:start + _HEADER_BYTES + length])
 
-    def _move(self, call, keys, buffers, ttl_ms):
+    def _move(self, call, keys, buffers, ttl_ms, after):
         ids = _ids(keys)
+        io = IoContext(prerequisite_handle=handle_of(after))
         # Open until the end: their owners can neither resize nor release them under a job.
-        buffers = [memoryview(buffer) for buffer in buffers]
+        buffers = [buffer if is_tensor(buffer) else memoryview(buffer) for buffer in buffers]
         if len(ids) != len(buffers):
             raise ValueError(f"{len(ids)} keys and {len(buffers)} buffers")
         if len(set(ids)) != len(ids):
             raise ValueError("a key appears twice")
-        payloads = []
-        for buffer in buffers:
-            address, length = address_of(buffer)
-            payloads.append(BlockPayload([address], [length]))
         done = []
         with self._lock:
+            payloads = [self._payload(*memory_of(buffer)) for buffer in buffers]
             for part in _parts(list(zip(ids, payloads)), self._batch):
-                done += self._run(call([id for id, _ in part], [payload for _, payload in part], ttl_ms))
+                done += self._run(call([id for id, _ in part], [payload for _, payload in part], ttl_ms, io))
         return done
+
+    def _payload(self, address, length, kind):
+        for index, (start, size, has_kind, _) in self._regions.items():
+            if kind == has_kind and 0 <= address - start <= size - length:
+                return BlockPayload([address], [length], [index])
+        if kind != MEMORY_HOST:
+            raise ValueError("memory of a device must be known: give register_memory() the tensor, or the one "
+                             "that it is a part of")
+        return BlockPayload([address], [length])
 
     def _run(self, call):
         """What a generator of Calls comes to, with its jobs waited for here."""

@@ -3,6 +3,7 @@
 
 import abc
 import dataclasses
+import types
 
 import numpy
 
@@ -48,6 +49,12 @@ class HiCacheStorage(abc.ABC):
 
 class Buffer(numpy.ndarray):
     """numpy memory that answers like a tensor."""
+
+    device = types.SimpleNamespace(type="cpu")
+
+    def is_contiguous(self):
+        """Whether its elements lie one after the other."""
+        return self.flags.c_contiguous
 
     def data_ptr(self):
         """Address of the first byte."""

@@ -40,7 +40,7 @@ class Ticket:
 class Background:
     """Lookups, puts and gets over a topology, on a thread of their own.
 
-    memory: (address, bytes) ranges that payloads lie in, registered for as long as this lives.
+    memory: (address, bytes[, kind]) ranges that payloads lie in, registered for as long as this lives.
     limit: tickets under way at once; what comes on top ends with Busy.
     listed: whether finished() is used; where every ticket is waited for, nothing need be listed.
     """
@@ -63,8 +63,8 @@ class Background:
         self._wake = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._ready = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         weakref.finalize(self, _close_descriptors, self._wake, self._ready)
-        for address, length in memory:
-            self._calls.worker.register_memory(address, length)
+        for place in memory:
+            self._calls.worker.register_memory(*place)
         self._thread = threading.Thread(target=self._main, name=name, daemon=True)
         self._thread.start()
         atexit.register(self.close)  # before the package closes what is open

@@ -14,6 +14,8 @@ serves all). A page exists when all parts do: each rank asks for all and gets th
 from threads made for it, which may wait; `timeout` (seconds) bounds each transfer.
 """
 
+from ucm_proxy._memory import memory_of
+from ucm_proxy._native import MEMORY_HOST
 from ucm_proxy._topology import topology
 from ucm_proxy.engines._background import Background
 from ucm_proxy.engines._keys import Keys, Layout
@@ -46,7 +48,7 @@ class HiCache:
         self._pool = mem_pool_host
         buffer = mem_pool_host.kv_buffer
         buffers = buffer if isinstance(buffer, (list, tuple)) else [buffer]
-        memory = [(one.data_ptr(), one.numel() * one.element_size()) for one in buffers]
+        memory = [memory_of(one) for one in buffers]
         page_bytes = mem_pool_host.get_ksize_per_token() * mem_pool_host.page_size \
             if hasattr(mem_pool_host, "get_ksize_per_token") else 0
         layout, self._rank = layout_of(self._config, mem_pool_host, self._options, page_bytes)
@@ -141,7 +143,10 @@ class HiCache:
 
 
 def _tensors(tensors):
-    return [[(tensor.data_ptr(), tensor.numel() * tensor.element_size())] for tensor in tensors]
+    places = [memory_of(tensor) for tensor in tensors]
+    if any(kind != MEMORY_HOST for _, _, kind in places):
+        raise ValueError("pages move from and to host memory; these tensors are on a device")
+    return [[(address, length)] for address, length, _ in places]
 
 
 def layout_of(config, pool, options, page_bytes):
