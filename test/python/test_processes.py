@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scheduler and worker in two processes; the token travels as bytes."""
 
+import ast
+import re
 import subprocess
 import sys
+import textwrap
 
 import numpy
 import pytest
@@ -75,6 +78,19 @@ def test_canonical_reload(server):
         scheduler.complete_get("reload")
         scheduler.on_request_finished("reload")
     worker.close()
+
+
+def test_the_packages_own_example_is_true(server):
+    """R-17.29: what help(ucm_proxy) shows, with what it takes for given."""
+    code = "\n".join(re.findall(r"^    .*$", ucm.__doc__, re.M))
+    code = ast.parse(textwrap.dedent(code))
+    config = ast.parse(repr(remote(server)), mode="eval").body
+    assert isinstance(code.body[0], ast.Assign) and code.body[0].targets[0].id == "config"
+    code.body[0].value = ast.copy_location(config, code.body[0].value)
+    array = numpy.random.randint(0, 255, 2 * BLOCK, dtype=numpy.uint8)
+    names = {**vars(ucm), "kv_cache": array, "block_bytes": BLOCK, "keys": numpy.random.bytes(32)}
+    exec(compile(ast.fix_missing_locations(code), "the example", "exec"), names)
+    assert names["last"] == 1 and names["event"].success
 
 
 def kv_cache(torch, layers=4, tokens=16, heads=2, dim=8):

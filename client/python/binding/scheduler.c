@@ -388,7 +388,9 @@ PyTypeObject uc_py_scheduler_type = {
         PyVarObject_HEAD_INIT(NULL, 0).tp_name = "ucm_proxy.StoreScheduler",
         .tp_basicsize = sizeof(struct uc_py_handle),
         .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-        .tp_doc = "Control plane; one thread at a time. From StoreAssembler.get_scheduler().",
+        .tp_doc =
+                "Control plane; one thread at a time. From StoreAssembler.get_scheduler(). Keys are "
+                "one bytes-like object with 16 bytes per block.",
         .tp_dealloc = uc_py_handle_dealloc,
         .tp_traverse = uc_py_handle_traverse,
         .tp_methods = scheduler_methods,

@@ -12,7 +12,8 @@ without successful_keys, get_finished or get_finished_jobs) both are served. vLL
 
 A row of vLLM's CPU cache is one block: it holds the parts of all tensor-parallel ranks, so that it is whole
 or absent for all of them. Set PYTHONHASHSEED alike on all instances, or their hashes have nothing in common.
-An OffloadingSpec of our own is not offered: its interface is made of torch tensors.
+An OffloadingSpec or a connector of our own, which would move blocks straight from the GPU, is not offered: the
+two interfaces that one would be made of are shown by help(ucm_proxy).
 """
 
 import dataclasses
