@@ -52,6 +52,7 @@ static struct copy *first_copy;
 static struct copy **last_copy = &first_copy;
 static bool is_holding;
 static bool has_no_files;
+static unsigned copies_to_take; /* before those that fail */
 static unsigned copies_to_fail;
 static size_t object_count;
 static size_t export_count;
@@ -213,7 +214,14 @@ fake_cuda_held(void)
 void
 fake_cuda_fail_copies(unsigned count)
 {
+    fake_cuda_fail_copies_after(0, count);
+}
+
+void
+fake_cuda_fail_copies_after(unsigned good_count, unsigned count)
+{
     (void)pthread_mutex_lock(&lock);
+    copies_to_take = good_count;
     copies_to_fail = count;
     (void)pthread_mutex_unlock(&lock);
 }
@@ -514,7 +522,9 @@ check_copy(uintptr_t device, uintptr_t host, size_t length)
     if (pushed_count == 0) {
         return INVALID_CONTEXT;
     }
-    if (copies_to_fail > 0) {
+    if (copies_to_take > 0) {
+        copies_to_take--;
+    } else if (copies_to_fail > 0) {
         copies_to_fail--;
         return ILLEGAL_ADDRESS;
     }

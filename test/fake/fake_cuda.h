@@ -34,6 +34,9 @@ size_t fake_cuda_held(void);
 /** The next @p count copies are refused, and move nothing. */
 void fake_cuda_fail_copies(unsigned count);
 
+/** Likewise, but @p good_count copies before them are taken. */
+void fake_cuda_fail_copies_after(unsigned good_count, unsigned count);
+
 /** Whether ranges can be exported as files; they can at first. */
 void fake_cuda_set_files(bool can_export);
 

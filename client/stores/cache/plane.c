@@ -42,7 +42,12 @@ make_ready(struct uc_cache_plane *plane, struct uc_cache_job *job)
         finish(plane, job);
         return;
     }
-    uc_list_add(&plane->ready, &job->node);
+    if (job->lines[0].left > 0) {
+        uc_list_add(&plane->ready, &job->lines[0].node);
+    }
+    if (job->lines[1].left > 0) {
+        uc_list_add(&plane->copies.waiting, &job->lines[1].node);
+    }
     if (job->count > 1) {
         (void)pthread_cond_broadcast(&plane->wake);
     } else {
@@ -94,18 +99,9 @@ count_moved(struct uc_cache_plane *plane, const struct uc_cache_job *job, size_t
     }
 }
 
-static void
-run_one(struct uc_cache_plane *plane) UC_REQUIRES(plane->lock)
+void
+uc_cache_plane_end_item_locked(struct uc_cache_plane *plane, struct uc_cache_job *job, size_t idx)
 {
-    struct uc_cache_job *job = uc_list_entry(plane->ready.next, struct uc_cache_job, node);
-    size_t idx = job->next++;
-
-    if (job->next == job->count) {
-        uc_list_remove(&job->node);
-    }
-    uc_mutex_unlock(&plane->lock);
-    uc_cache_job_run(job, idx);
-    uc_mutex_lock(&plane->lock);
     count_moved(plane, job, idx);
     if (++job->done == job->count) {
         finish(plane, job);
@@ -113,11 +109,31 @@ run_one(struct uc_cache_plane *plane) UC_REQUIRES(plane->lock)
 }
 
 static void
+run_one(struct uc_cache_plane *plane) UC_REQUIRES(plane->lock)
+{
+    struct uc_cache_job *job = uc_cache_job_of(plane->ready.next, false);
+    size_t idx = uc_cache_job_take(job, false);
+
+    if (job->lines[0].left == 0) {
+        uc_list_remove(&job->lines[0].node);
+    }
+    if (plane->copies.running_count > 0) {
+        (void)pthread_cond_signal(&plane->wake); /* somebody else watches them meanwhile */
+    }
+    uc_mutex_unlock(&plane->lock);
+    uc_cache_job_run(job, idx);
+    uc_mutex_lock(&plane->lock);
+    uc_cache_plane_end_item_locked(plane, job, idx);
+}
+
+static void
 sleep_locked(struct uc_cache_plane *plane)
 {
+    struct uc_cache_copies *copies = &plane->copies;
+    bool watches = copies->running_count > 0 && !copies->is_watched;
     struct timespec until;
 
-    if (uc_list_is_empty(&plane->waiting)) {
+    if (!watches && uc_list_is_empty(&plane->waiting) && !plane->is_stopping) {
         (void)pthread_cond_wait(&plane->wake, &plane->lock.native);
         return;
     }
@@ -127,7 +143,18 @@ sleep_locked(struct uc_cache_plane *plane)
         until.tv_nsec -= 1000000000;
         until.tv_sec++;
     }
+    copies->is_watched = copies->is_watched || watches;
     (void)pthread_cond_timedwait(&plane->wake, &plane->lock.native, &until);
+    if (watches) {
+        copies->is_watched = false;
+    }
+}
+
+static bool
+may_stop(const struct uc_cache_plane *plane)
+{
+    return plane->is_stopping && plane->copies.running_count == 0 &&
+           uc_list_is_empty(&plane->copies.waiting);
 }
 
 static void *
@@ -137,12 +164,18 @@ copy_main(void *argument)
 
     uc_mutex_lock(&plane->lock);
     for (;;) {
+        bool copied;
+
         poll_waiting(plane);
+        copied = uc_cache_plane_copy_locked(plane);
         if (!uc_list_is_empty(&plane->ready)) {
             run_one(plane);
-        } else if (plane->is_stopping) {
+        } else if (copied) {
+            continue;
+        } else if (may_stop(plane)) {
             break;
-        } else if (!uc_list_is_empty(&plane->waiting) || !uc_cache_plane_map_ahead_locked(plane)) {
+        } else if (!uc_list_is_empty(&plane->waiting) || plane->copies.running_count > 0 ||
+                   !uc_cache_plane_map_ahead_locked(plane)) {
             sleep_locked(plane);
         }
     }
@@ -188,6 +221,7 @@ uc_cache_plane_create(const struct uc_cache_store_config *config,
     (void)pthread_condattr_destroy(&attributes);
     uc_list_init(&plane->ready);
     uc_list_init(&plane->waiting);
+    uc_cache_copies_init(&plane->copies);
     plane->events = events;
     plane->prerequisite = config->prerequisite;
     plane->block_bytes = config->block_bytes;
@@ -224,6 +258,7 @@ uc_cache_plane_destroy(struct uc_cache_plane *plane)
     }
     free(plane->threads);
     uc_cache_plane_let_go_locked(plane->attachment);
+    uc_cache_copies_fini(&plane->copies);
     uc_cache_regions_fini(&plane->regions);
     (void)pthread_cond_destroy(&plane->wake);
     uc_mutex_fini(&plane->lock);
@@ -272,6 +307,31 @@ check(const struct uc_cache_plane *plane, bool is_load, uint64_t job_id,
     }
     return uc_cache_payload_check(token->payload, token->payload_bytes, token->key_count,
             plane->domain, plane->block_bytes, incarnation_out);
+}
+
+/* Which pointers a device copies. */
+static enum uc_status
+locate_items(const struct uc_cache_plane *plane, struct uc_cache_job *job)
+{
+    if (plane->regions.device_count == 0) {
+        return UC_OK;
+    }
+    for (size_t idx = 0; idx < job->count; idx++) {
+        const struct uc_block_payload *payload = &job->items[idx].payload;
+
+        for (size_t pointer = 0; pointer < payload->pointer_count; pointer++) {
+            bool on_device = false;
+            enum uc_status status = uc_cache_regions_locate(&plane->regions,
+                    payload->pointers[pointer], payload->sizes[pointer], &on_device);
+            if (status != UC_OK) {
+                return status;
+            }
+            if (on_device) {
+                uc_cache_job_set_device(job, idx, pointer);
+            }
+        }
+    }
+    return UC_OK;
 }
 
 /* From here on the slots count the transfer; a stale key is a miss. */
@@ -323,6 +383,11 @@ uc_cache_plane_submit(struct uc_cache_plane *plane, bool is_load, uint64_t job_i
     if (status != UC_OK) {
         return status;
     }
+    status = locate_items(plane, made);
+    if (status != UC_OK) {
+        uc_cache_job_destroy(made);
+        return status;
+    }
     made->is_load = is_load;
     made->deadline_ms =
             uc_time_add_ms(now_ms(), job->timeout_ms == 0 ? plane->timeout_ms : job->timeout_ms);
@@ -331,6 +396,9 @@ uc_cache_plane_submit(struct uc_cache_plane *plane, bool is_load, uint64_t job_i
     status = uc_cache_plane_attach_locked(plane, incarnation, &made->attachment);
     if (status == UC_OK) {
         status = place_items(made, token, first_key);
+    }
+    if (status == UC_OK && made->attachment != NULL && made->lines[1].left > 0) {
+        status = uc_cache_plane_show_locked(plane, made->attachment);
     }
     if (status == UC_OK) {
         status = uc_completion_queue_begin(plane->events, job_id, job->count);
@@ -355,7 +423,16 @@ enum uc_status
 uc_cache_plane_register(struct uc_cache_plane *plane, uint32_t region_idx, const void *address,
         uint64_t length_bytes, enum uc_memory_kind kind)
 {
-    return uc_cache_regions_add(&plane->regions, region_idx, address, length_bytes, kind);
+    enum uc_status status =
+            uc_cache_regions_add(&plane->regions, region_idx, address, length_bytes, kind);
+
+    if (status == UC_OK && kind != UC_MEMORY_HOST) {
+        status = uc_cache_plane_open_device(plane, address, length_bytes, kind);
+        if (status != UC_OK) {
+            (void)!uc_cache_regions_remove(&plane->regions, region_idx);
+        }
+    }
+    return status;
 }
 
 enum uc_status

@@ -18,6 +18,9 @@ uc_cache_plane_let_go_locked(struct uc_cache_attachment *attachment)
     if (attachment == NULL || --attachment->users > 0) {
         return;
     }
+    if (attachment->device != NULL) {
+        attachment->device_ops->unregister_host(attachment->device, attachment->segment->bytes);
+    }
     if (!attachment->is_borrowed) {
         uc_cache_segment_close(attachment->segment);
     }

@@ -29,10 +29,6 @@ enum uc_status
 uc_cache_regions_add(struct uc_cache_regions *regions, uint32_t region_idx, const void *address,
         uint64_t length_bytes, enum uc_memory_kind kind)
 {
-    if (kind != UC_MEMORY_HOST) {
-        return uc_error(UC_ERR_UNSUPPORTED,
-                "cache store: memory kind %d; only host memory can be copied", (int)kind);
-    }
     if (length_bytes == 0 || length_bytes - 1 > UINTPTR_MAX - (uintptr_t)address) {
         return uc_error(UC_ERR_INVALID_PARAM, "cache store: region %" PRIu32 " is empty or wraps",
                 region_idx);
@@ -53,8 +49,11 @@ uc_cache_regions_add(struct uc_cache_regions *regions, uint32_t region_idx, cons
         regions->capacity = capacity;
     }
 
-    regions->items[regions->count++] = (struct uc_cache_region){
-            .idx = region_idx, .address = (uintptr_t)address, .length_bytes = length_bytes};
+    regions->items[regions->count++] = (struct uc_cache_region){.idx = region_idx,
+            .address = (uintptr_t)address,
+            .length_bytes = length_bytes,
+            .is_device = kind != UC_MEMORY_HOST};
+    regions->device_count += kind != UC_MEMORY_HOST ? 1 : 0;
     return UC_OK;
 }
 
@@ -68,6 +67,7 @@ uc_cache_regions_remove(struct uc_cache_regions *regions, uint32_t region_idx)
                 UC_ERR_NOT_FOUND, "cache store: region %" PRIu32 " is not registered", region_idx);
     }
 
+    regions->device_count -= region->is_device ? 1 : 0;
     *region = regions->items[--regions->count];
     return UC_OK;
 }
@@ -88,5 +88,38 @@ uc_cache_regions_check(
         }
     }
 
+    return UC_OK;
+}
+
+enum uc_status
+uc_cache_regions_locate(const struct uc_cache_regions *regions, const void *address,
+        uint64_t length_bytes, bool *on_device_out)
+{
+    uintptr_t first = (uintptr_t)address;
+    bool touches = false;
+
+    for (size_t idx = 0; idx < regions->count && regions->device_count > 0; idx++) {
+        const struct uc_cache_region *region = &regions->items[idx];
+
+        if (!region->is_device || length_bytes == 0) {
+            continue;
+        }
+        if (first >= region->address && first - region->address < region->length_bytes &&
+                length_bytes <= region->length_bytes - (first - region->address)) {
+            *on_device_out = true;
+            return UC_OK;
+        }
+        touches = touches ||
+                  (first <= region->address ? region->address - first < length_bytes
+                                            : first - region->address < region->length_bytes);
+    }
+    if (touches) {
+        return uc_error(UC_ERR_INVALID_PARAM,
+                "cache store: %" PRIu64 " bytes at %p lie in no region of a device as a whole; "
+                "register the range they are in as one",
+                length_bytes, address);
+    }
+
+    *on_device_out = false;
     return UC_OK;
 }

@@ -21,7 +21,7 @@
 #define SEGMENT_FOLDER "/dev/shm"
 
 enum {
-    SEGMENT_VERSION = 1,
+    SEGMENT_VERSION = 2,
     SEGMENT_ALIGN = 4096,
     SLOT_ALIGN = 64,
     NAME_TRIES = 16 /* other owners come and go between two looks at the name */

@@ -34,6 +34,11 @@ enum {
     UC_CACHE_TASK_TOKEN_BYTES = 3584
 };
 
+enum uc_cache_checksum {
+    UC_CACHE_CHECKSUM_NONE = 1,
+    UC_CACHE_CHECKSUM_XXH3_64 = 2,
+};
+
 enum uc_cache_task_state {
     UC_CACHE_TASK_FREE,   /* the owner's */
     UC_CACHE_TASK_QUEUED, /* for any worker */
@@ -70,7 +75,8 @@ struct uc_cache_seg_slot {
     _Atomic uint64_t word;               /* generation << 1 | open */
     _Atomic uint64_t footer_generation;  /* of the complete block; 0 = not complete */
     _Atomic uint64_t damaged_generation; /* */
-    uint64_t footer_length;
+    uint32_t footer_length;
+    uint32_t footer_kind; /* enum uc_cache_checksum */
     uint64_t footer_checksum;
     struct uc_block_id footer_id;
     _Atomic uint32_t lock; /* 1 + row of the process that changes the ranges; 0 = free */

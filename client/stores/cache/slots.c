@@ -134,6 +134,18 @@ length_of(const struct uc_block_payload *payload)
     return length;
 }
 
+static uint64_t
+sum_of_block(const struct uc_cache_segment *segment, uint32_t slot)
+{
+    return uc_copy_hash_of(uc_cache_segment_bytes(segment, slot), (size_t)segment->block_bytes);
+}
+
+static bool
+is_kind(uint32_t kind)
+{
+    return kind == UC_CACHE_CHECKSUM_NONE || kind == UC_CACHE_CHECKSUM_XXH3_64;
+}
+
 /* @param sum NULL = copy only */
 static void
 copy(uint8_t *to, const uint8_t *from, uint64_t length, struct uc_copy_hash *sum)
@@ -146,21 +158,18 @@ copy(uint8_t *to, const uint8_t *from, uint64_t length, struct uc_copy_hash *sum
 }
 
 enum uc_status
-uc_cache_slot_load(const struct uc_cache_segment *segment, uint32_t slot, uint64_t generation,
-        const struct uc_block_id *id, const struct uc_block_payload *payload)
+uc_cache_slot_load_start(const struct uc_cache_segment *segment, uint32_t slot, uint64_t generation,
+        const struct uc_block_id *id, const struct uc_block_payload *payload, uint8_t **bytes_out)
 {
     const struct uc_cache_seg_slot *shared = slot_at(segment, slot);
     uint64_t length = length_of(payload);
-    const uint8_t *from = uc_cache_segment_bytes(segment, slot);
-    bool is_summed;
-    struct uc_copy_hash sum;
 
     if (!uc_cache_slot_is_complete(segment, slot, generation) ||
             atomic_load_explicit(&shared->damaged_generation, memory_order_acquire) == generation) {
         return UC_ERR_NOT_FOUND;
     }
     if (memcmp(&shared->footer_id, id, sizeof(*id)) != 0 ||
-            shared->footer_length > segment->block_bytes) {
+            shared->footer_length > segment->block_bytes || !is_kind(shared->footer_kind)) {
         mark_damaged(segment, slot, generation);
         return UC_ERR_NOT_FOUND;
     }
@@ -169,11 +178,49 @@ uc_cache_slot_load(const struct uc_cache_segment *segment, uint32_t slot, uint64
         return UC_ERR_INVALID_PARAM;
     }
 
-    is_summed = segment->has_checksum && length == shared->footer_length;
+    *bytes_out = length == 0 ? NULL : uc_cache_segment_bytes(segment, slot) + payload->block_offset;
+    return UC_OK;
+}
+
+/* Of a load that was started. */
+static bool
+is_verified(const struct uc_cache_seg_slot *shared, const struct uc_block_payload *payload)
+{
+    return shared->footer_kind == UC_CACHE_CHECKSUM_XXH3_64 &&
+           length_of(payload) == shared->footer_length;
+}
+
+enum uc_status
+uc_cache_slot_load_check(const struct uc_cache_segment *segment, uint32_t slot, uint64_t generation,
+        const struct uc_block_payload *payload)
+{
+    const struct uc_cache_seg_slot *shared = slot_at(segment, slot);
+
+    if (is_verified(shared, payload) && sum_of_block(segment, slot) != shared->footer_checksum) {
+        mark_damaged(segment, slot, generation);
+        return UC_ERR_NOT_FOUND;
+    }
+    return UC_OK;
+}
+
+enum uc_status
+uc_cache_slot_load(const struct uc_cache_segment *segment, uint32_t slot, uint64_t generation,
+        const struct uc_block_id *id, const struct uc_block_payload *payload)
+{
+    const struct uc_cache_seg_slot *shared = slot_at(segment, slot);
+    uint8_t *from = NULL;
+    enum uc_status status = uc_cache_slot_load_start(segment, slot, generation, id, payload, &from);
+    bool is_summed;
+    struct uc_copy_hash sum;
+
+    if (status != UC_OK || from == NULL) {
+        return status;
+    }
+
+    is_summed = is_verified(shared, payload);
     if (is_summed) {
         uc_copy_hash_init(&sum);
     }
-    from += payload->block_offset;
     for (size_t idx = 0; idx < payload->pointer_count; idx++) {
         copy(payload->pointers[idx], from, payload->sizes[idx], is_summed ? &sum : NULL);
         from += payload->sizes[idx];
@@ -183,14 +230,6 @@ uc_cache_slot_load(const struct uc_cache_segment *segment, uint32_t slot, uint64
         return UC_ERR_NOT_FOUND;
     }
     return UC_OK;
-}
-
-static uint64_t
-sum_of_block(const struct uc_cache_segment *segment, uint32_t slot)
-{
-    return segment->has_checksum ? uc_copy_hash_of(uc_cache_segment_bytes(segment, slot),
-                                           (size_t)segment->block_bytes)
-                                 : 0;
 }
 
 bool
@@ -204,7 +243,9 @@ uc_cache_slot_is_intact(const struct uc_cache_segment *segment, uint32_t slot, u
         return false;
     }
     if (memcmp(&shared->footer_id, id, sizeof(*id)) == 0 &&
-            (!segment->has_checksum || shared->footer_checksum == sum_of_block(segment, slot))) {
+            (shared->footer_kind == UC_CACHE_CHECKSUM_NONE ||
+                    (shared->footer_kind == UC_CACHE_CHECKSUM_XXH3_64 &&
+                            shared->footer_checksum == sum_of_block(segment, slot)))) {
         return true;
     }
 
@@ -292,15 +333,37 @@ add_range(struct uc_cache_seg_slot *shared, uint32_t first, uint32_t end)
     return true;
 }
 
+/* What the footer says of the bytes. */
+struct sum {
+    enum uc_cache_checksum kind;
+    uint64_t value;
+};
+
+static const struct sum no_sum = {.kind = UC_CACHE_CHECKSUM_NONE};
+
+/* Of bytes that all lie in the slot, where checksums are asked for. */
+static struct sum
+sum_up(const struct uc_cache_segment *segment, uint32_t slot)
+{
+    struct sum sum = {.kind = UC_CACHE_CHECKSUM_XXH3_64};
+
+    if (!segment->has_checksum) {
+        return no_sum;
+    }
+    sum.value = sum_of_block(segment, slot);
+    return sum;
+}
+
 static void
 seal(const struct uc_cache_segment *segment, uint32_t slot, uint64_t generation,
-        const struct uc_block_id *id, uint64_t checksum)
+        const struct uc_block_id *id, struct sum sum)
 {
     struct uc_cache_seg_slot *shared = slot_at(segment, slot);
 
     shared->footer_id = *id;
-    shared->footer_length = segment->block_bytes;
-    shared->footer_checksum = checksum;
+    shared->footer_length = (uint32_t)segment->block_bytes;
+    shared->footer_kind = sum.kind;
+    shared->footer_checksum = sum.value;
     atomic_store_explicit(&shared->footer_generation, generation, memory_order_release);
 }
 
@@ -309,14 +372,14 @@ uc_cache_slot_seal(const struct uc_cache_segment *segment, uint32_t slot, uint64
         const struct uc_block_id *id)
 {
     if (!uc_cache_slot_is_complete(segment, slot, generation)) {
-        seal(segment, slot, generation, id, sum_of_block(segment, slot));
+        seal(segment, slot, generation, id, sum_up(segment, slot));
     }
 }
 
-/* The range is in place: record it, and finish the block if it was the last one missing. */
+/* @return Ok, and whether the range is the last one that was missing; Retry: too many pieces apart */
 static enum uc_status
-record(const struct uc_cache_segment *segment, uint32_t slot, uint64_t generation,
-        const struct uc_block_id *id, struct uc_cache_range written, const struct uc_copy_hash *sum)
+add_written(const struct uc_cache_segment *segment, uint32_t slot, uint64_t generation,
+        struct uc_cache_range written, bool *is_last_out)
 {
     struct uc_cache_seg_slot *shared = slot_at(segment, slot);
     bool added;
@@ -327,27 +390,26 @@ record(const struct uc_cache_segment *segment, uint32_t slot, uint64_t generatio
     whole = added && shared->range_count == 1 && shared->ranges[0].first == 0 &&
             shared->ranges[0].end >= segment->block_bytes;
     unlock_ranges(shared);
-    if (!added) {
-        return UC_ERR_RETRY;
-    }
+    *is_last_out = whole && !uc_cache_slot_is_complete(segment, slot, generation);
+    return added ? UC_OK : UC_ERR_RETRY;
+}
 
-    if (whole && !uc_cache_slot_is_complete(segment, slot, generation)) {
-        seal(segment, slot, generation, id,
-                sum != NULL ? uc_copy_hash_sum(sum) : sum_of_block(segment, slot));
-    }
-    return UC_OK;
+static struct uc_cache_range
+range_of(const struct uc_block_payload *payload)
+{
+    struct uc_cache_range range = {.first = (uint32_t)payload->block_offset,
+            .end = (uint32_t)(payload->block_offset + length_of(payload))};
+
+    return range;
 }
 
 enum uc_status
-uc_cache_slot_dump(const struct uc_cache_segment *segment, uint32_t slot, uint64_t generation,
-        const struct uc_block_id *id, const struct uc_block_payload *payload)
+uc_cache_slot_dump_start(const struct uc_cache_segment *segment, uint32_t slot, uint64_t generation,
+        const struct uc_block_payload *payload, uint8_t **bytes_out)
 {
     struct uc_cache_seg_slot *shared = slot_at(segment, slot);
     uint64_t length = length_of(payload);
-    uint8_t *to = uc_cache_segment_bytes(segment, slot);
     struct uc_cache_range range;
-    bool is_summed;
-    struct uc_copy_hash sum;
 
     if (payload->block_offset > segment->block_bytes ||
             length > segment->block_bytes - payload->block_offset) {
@@ -356,21 +418,57 @@ uc_cache_slot_dump(const struct uc_cache_segment *segment, uint32_t slot, uint64
     if (atomic_load_explicit(&shared->damaged_generation, memory_order_acquire) == generation) {
         return UC_ERR_RETRY;
     }
-    range.first = (uint32_t)payload->block_offset;
-    range.end = (uint32_t)(payload->block_offset + length);
-    if (length == 0 || uc_cache_slot_is_complete(segment, slot, generation) ||
-            is_covered(segment, shared, range.first, range.end)) {
-        return UC_OK;
+
+    range = range_of(payload);
+    *bytes_out = length == 0 || uc_cache_slot_is_complete(segment, slot, generation) ||
+                                 is_covered(segment, shared, range.first, range.end)
+                         ? NULL
+                         : uc_cache_segment_bytes(segment, slot) + payload->block_offset;
+    return UC_OK;
+}
+
+enum uc_status
+uc_cache_slot_dump_end(const struct uc_cache_segment *segment, uint32_t slot, uint64_t generation,
+        const struct uc_block_id *id, const struct uc_block_payload *payload)
+{
+    bool is_last = false;
+    enum uc_status status = add_written(segment, slot, generation, range_of(payload), &is_last);
+
+    if (is_last) {
+        seal(segment, slot, generation, id, no_sum);
+    }
+    return status;
+}
+
+enum uc_status
+uc_cache_slot_dump(const struct uc_cache_segment *segment, uint32_t slot, uint64_t generation,
+        const struct uc_block_id *id, const struct uc_block_payload *payload)
+{
+    uint8_t *to = NULL;
+    enum uc_status status = uc_cache_slot_dump_start(segment, slot, generation, payload, &to);
+    struct sum whole = {.kind = UC_CACHE_CHECKSUM_XXH3_64};
+    bool is_last = false;
+    bool is_summed;
+    struct uc_copy_hash sum;
+
+    if (status != UC_OK || to == NULL) {
+        return status;
     }
 
-    is_summed = segment->has_checksum && length == segment->block_bytes;
+    is_summed = segment->has_checksum && length_of(payload) == segment->block_bytes;
     if (is_summed) {
         uc_copy_hash_init(&sum);
     }
-    to += payload->block_offset;
     for (size_t idx = 0; idx < payload->pointer_count; idx++) {
         copy(to, payload->pointers[idx], payload->sizes[idx], is_summed ? &sum : NULL);
         to += payload->sizes[idx];
     }
-    return record(segment, slot, generation, id, range, is_summed ? &sum : NULL);
+    status = add_written(segment, slot, generation, range_of(payload), &is_last);
+    if (is_last && is_summed) {
+        whole.value = uc_copy_hash_sum(&sum);
+        seal(segment, slot, generation, id, whole);
+    } else if (is_last) {
+        seal(segment, slot, generation, id, sum_up(segment, slot));
+    }
+    return status;
 }

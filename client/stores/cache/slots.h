@@ -60,6 +60,23 @@ UC_MUST_CHECK enum uc_status uc_cache_slot_dump(const struct uc_cache_segment *s
         const struct uc_block_payload *payload);
 
 /**
+ * The same in steps, for bytes that somebody else copies, a device for instance: start says where they are in the slot,
+ * or NULL where none have to move; check verifies a load, while they move or after; end records a dump when they are in
+ * place. A block that such a dump completes has no checksum. The caller is counted in throughout.
+ */
+UC_MUST_CHECK enum uc_status uc_cache_slot_load_start(const struct uc_cache_segment *segment,
+        uint32_t slot, uint64_t generation, const struct uc_block_id *id,
+        const struct uc_block_payload *payload, uint8_t **bytes_out);
+UC_MUST_CHECK enum uc_status uc_cache_slot_load_check(const struct uc_cache_segment *segment,
+        uint32_t slot, uint64_t generation, const struct uc_block_payload *payload);
+UC_MUST_CHECK enum uc_status uc_cache_slot_dump_start(const struct uc_cache_segment *segment,
+        uint32_t slot, uint64_t generation, const struct uc_block_payload *payload,
+        uint8_t **bytes_out);
+UC_MUST_CHECK enum uc_status uc_cache_slot_dump_end(const struct uc_cache_segment *segment,
+        uint32_t slot, uint64_t generation, const struct uc_block_id *id,
+        const struct uc_block_payload *payload);
+
+/**
  * The footer and, where there are checksums, the bytes are those of the block; else it is marked as damaged, unless it
  * is not whole. The caller is counted in.
  */
