@@ -201,9 +201,14 @@ remove_oldest(struct uc_posix_collector *collector, struct listing *listing)
     uc_posix_count(collector->env->health, UC_POSIX_COUNT_collected_blocks, removed);
 }
 
-/* @return the lock, or −1 if another process keeps it: it does what is needed */
+/*
+ * A pass of another process is waited for once. If that takes long, because the tree is large or the process stopped,
+ * blocks are not held up any more until it has let go: the capacity is exceeded meanwhile.
+ *
+ * @return the lock, or −1 if another process keeps it: it does what is needed
+ */
 static int
-take_lock(const struct uc_posix_collector *collector)
+take_lock(struct uc_posix_collector *collector)
 {
     const struct uc_posix_root *root = &collector->env->roots->items[0];
     static const struct timespec pause = {.tv_nsec = LOCK_PAUSE_NS};
@@ -213,13 +218,17 @@ take_lock(const struct uc_posix_collector *collector)
         (void)uc_posix_health_failed(collector->env->health, errno, "lock", root->path, ".collect");
         return -1;
     }
-    for (int attempt = 0; attempt < LOCK_ATTEMPTS; attempt++) {
-        if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
-            return fd;
+    for (int attempt = 0; flock(fd, LOCK_EX | LOCK_NB) != 0; attempt++) {
+        if (collector->is_elsewhere || attempt == LOCK_ATTEMPTS) {
+            goto err_close;
         }
         (void)nanosleep(&pause, NULL);
     }
+    collector->is_elsewhere = false;
+    return fd;
 
+err_close:
+    collector->is_elsewhere = true;
     (void)close(fd);
     return -1;
 }

@@ -30,6 +30,7 @@ struct uc_posix_collector {
     struct uc_posix_usage found; /* by the last pass, after it removed what it did */
     struct uc_posix_usage added; /* by this process since */
     bool is_known;               /* there was a pass */
+    bool is_elsewhere; /* who has the lock kept it while we waited, and has not let go since */
 };
 
 /** Count a block that this process has published. @return whether a pass is due */

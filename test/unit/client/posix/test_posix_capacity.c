@@ -2,13 +2,16 @@
 
 /* Removal of the oldest blocks, G2. */
 
+#include <fcntl.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "client/stores/posix/collect.h"
 #include "client/stores/posix/store.h"
 #include "test/unit/client/posix/posix_env.h"
 
@@ -178,6 +181,46 @@ START_TEST(two_processes_share_root_and_capacity)
 }
 END_TEST
 
+/* A stopped process that keeps the lock holds up one pass, not every block; when it lets go, passes go on. */
+START_TEST(pass_of_another_process_is_waited_for_once)
+{
+    static const char *const settings[] = {"capacity_blocks=1", "block_bytes=4KiB", NULL};
+    struct uc_store *store = env_open(settings); /* makes the folders */
+    struct uc_dict *dict = env_config(settings);
+    struct uc_posix_config config = {0};
+    struct uc_posix_health health;
+    struct uc_posix_roots roots = {0};
+    struct uc_posix_env env = {.config = &config, .roots = &roots, .health = &health};
+    struct uc_posix_collector collector = {.env = &env};
+    char path[ENV_PATH_BYTES + 16];
+    int fd;
+
+    ck_assert_int_eq(env_dump(store, 1, 0, 4096), UC_OK);
+    uc_posix_store_destroy(store);
+    ck_assert_int_eq(uc_posix_config_read(dict, &config), UC_OK);
+    uc_posix_health_init(&health);
+    ck_assert_int_eq(uc_posix_roots_open(&config, &health, &roots), UC_OK);
+    (void)snprintf(path, sizeof(path), "%s/.collect", env_folder);
+    fd = open(path, O_RDWR | O_CLOEXEC);
+    ck_assert_int_eq(flock(fd, LOCK_EX), 0);
+    uc_posix_collector_pass(&collector);
+    ck_assert(collector.is_elsewhere);
+    ck_assert(uc_posix_collector_add(&collector, 4096)); /* the next block asks again */
+    uc_posix_collector_pass(&collector);
+    ck_assert(collector.is_elsewhere);
+    ck_assert(!collector.is_known);
+    (void)close(fd);
+    uc_posix_collector_pass(&collector);
+    ck_assert(!collector.is_elsewhere);
+    ck_assert(collector.is_known);
+    ck_assert_uint_eq(collector.found.blocks, 1);
+    uc_posix_roots_close(&roots);
+    uc_posix_health_fini(&health);
+    uc_posix_config_fini(&config);
+    uc_dict_destroy(dict);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -193,6 +236,7 @@ main(void)
     tcase_add_test(tcase, capacity_in_bytes_counts_all_roots);
     tcase_add_test(tcase, blocks_of_earlier_runs_count);
     tcase_add_test(tcase, two_processes_share_root_and_capacity);
+    tcase_add_test(tcase, pass_of_another_process_is_waited_for_once);
     suite_add_tcase(suite, tcase);
     srunner_run_all(runner, CK_ENV);
     failed = srunner_ntests_failed(runner);
