@@ -33,13 +33,18 @@ take_result(struct uc_cache_lift *lift, const struct uc_io_result *result)
             continue;
         }
         uc_list_remove(&move->node);
-        for (size_t idx = 0; idx < move->count; idx++) {
-            if (!move->is_delegated && (result->success || idx < result->block_count) &&
+        if (!result->success && move->code == UC_OK) {
+            move->code = result->code;
+        }
+        for (size_t idx = 0; idx < move->run_count; idx++) {
+            size_t block = move->first + idx;
+
+            if ((result->success || idx < result->block_count) &&
                     uc_io_result_block_ok(result, idx)) {
-                move->blocks[idx / 8] = (uint8_t)(move->blocks[idx / 8] | 1u << idx % 8);
+                move->blocks[block / 8] = (uint8_t)(move->blocks[block / 8] | 1u << block % 8);
             }
         }
-        uc_cache_lift_end_move(lift, move, result->success ? UC_OK : result->code);
+        uc_cache_lift_go_on(lift, move);
         return;
     }
 }

@@ -25,6 +25,9 @@ struct move {
     struct uc_cache_place *places;
     uint8_t *is_counted;
     uint8_t *blocks; /* bitmap of what arrived */
+    size_t first;    /* the blocks that are below just now: a run without a stale one */
+    size_t run_count;
+    enum uc_status code; /* of the first run that failed */
 };
 
 struct uc_cache_lift {
@@ -63,6 +66,9 @@ void uc_cache_lift_count_in(struct move *move);
 
 /* Hand a move to the lower tier; it ends by itself. */
 void uc_cache_lift_start_move(struct uc_cache_lift *lift, struct move *move);
+
+/* The lower tier is through with a run: hand it the next one, or end the move. */
+void uc_cache_lift_go_on(struct uc_cache_lift *lift, struct move *move);
 
 /* The lower tier has let go of the slots, or never had them: tell who waits, and free the move. */
 void uc_cache_lift_end_move(struct uc_cache_lift *lift, struct move *move, enum uc_status code);

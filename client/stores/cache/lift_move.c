@@ -141,24 +141,24 @@ call_lower(const struct uc_cache_lift *lift, const struct move *move,
 
     if (move->lower != NULL) {
         return is_load ? lift->lower_tokens->load(
-                                 lift->lower, move->lower_job_id, job, move->lower, 0)
+                                 lift->lower, move->lower_job_id, job, move->lower, move->first)
                        : lift->lower_tokens->dump(
-                                 lift->lower, move->lower_job_id, job, move->lower, 0);
+                                 lift->lower, move->lower_job_id, job, move->lower, move->first);
     }
     return is_load ? uc_store_load(lift->lower, move->lower_job_id, job)
                    : uc_store_dump(lift->lower, move->lower_job_id, job);
 }
 
-/* One pointer per block: the slot itself. A slot that is stale is not handed out, so the whole job fails. */
+/* The run, with one pointer per block: the slot itself. */
 static enum uc_status
 transfer(const struct uc_cache_lift *lift, struct move *move)
 {
     const struct uc_cache_segment *segment = move->attachment->segment;
-    struct uc_block_payload *payloads = calloc(move->count, sizeof(payloads[0]));
-    void **pointers = calloc(move->count, sizeof(pointers[0]));
-    struct uc_job_descriptor job = {.block_ids = move->ids,
+    struct uc_block_payload *payloads = calloc(move->run_count, sizeof(payloads[0]));
+    void **pointers = calloc(move->run_count, sizeof(pointers[0]));
+    struct uc_job_descriptor job = {.block_ids = move->ids + move->first,
             .payloads = payloads,
-            .count = move->count,
+            .count = move->run_count,
             .timeout_ms = lift->timeout_ms};
     enum uc_status status;
 
@@ -167,12 +167,8 @@ transfer(const struct uc_cache_lift *lift, struct move *move)
         goto out_free;
     }
 
-    for (size_t idx = 0; idx < move->count; idx++) {
-        if (move->is_counted[idx] == 0) {
-            status = UC_ERR_NOT_FOUND;
-            goto out_free;
-        }
-        pointers[idx] = uc_cache_segment_bytes(segment, move->places[idx].slot);
+    for (size_t idx = 0; idx < move->run_count; idx++) {
+        pointers[idx] = uc_cache_segment_bytes(segment, move->places[move->first + idx].slot);
         payloads[idx] = (struct uc_block_payload){
                 .pointers = &pointers[idx],
                 .sizes = &segment->block_bytes,
@@ -189,29 +185,60 @@ out_free:
     return status;
 }
 
+/* A slot that is stale is not handed out: the blocks between two such go together. @return whether there are any */
+static bool
+find_run(struct move *move)
+{
+    size_t idx = move->first + move->run_count;
+
+    while (idx < move->count && move->is_counted[idx] == 0) {
+        idx++;
+    }
+    move->first = idx;
+    while (idx < move->count && move->is_counted[idx] != 0) {
+        idx++;
+    }
+    move->run_count = idx - move->first;
+    return move->run_count > 0;
+}
+
+void
+uc_cache_lift_go_on(struct uc_cache_lift *lift, struct move *move)
+{
+    while (!move->is_delegated && find_run(move)) {
+        enum uc_status status;
+
+        move->lower_job_id = ++lift->last_job_id;
+        status = transfer(lift, move);
+        if (status == UC_OK) {
+            uc_list_add(&lift->active, &move->node);
+            return;
+        }
+        move->code = move->code == UC_OK ? status : move->code;
+    }
+    uc_cache_lift_end_move(lift, move, move->code);
+}
+
 void
 uc_cache_lift_start_move(struct uc_cache_lift *lift, struct move *move)
 {
     enum uc_status status = UC_OK;
 
-    move->lower_job_id = ++lift->last_job_id;
     if (move->is_delegated) {
+        move->lower_job_id = ++lift->last_job_id;
         status = lift->lower_facet->prefetch(lift->lower, move->lower_job_id, move->lower);
-    } else if (move->count == 0) {
-        uc_cache_lift_end_move(lift, move, UC_OK);
-        return;
-    } else if (move->attachment == NULL) {
-        status = UC_ERR_NOT_FOUND;
-    } else {
-        status = register_segment(lift, move->attachment);
         if (status == UC_OK) {
-            status = transfer(lift, move);
+            uc_list_add(&lift->active, &move->node);
+            return;
         }
+    } else if (move->count > 0) {
+        status = move->attachment == NULL ? UC_ERR_NOT_FOUND
+                                          : register_segment(lift, move->attachment);
     }
 
     if (status != UC_OK) {
         uc_cache_lift_end_move(lift, move, status);
     } else {
-        uc_list_add(&lift->active, &move->node);
+        uc_cache_lift_go_on(lift, move);
     }
 }

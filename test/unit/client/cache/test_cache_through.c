@@ -149,6 +149,79 @@ START_TEST(damaged_block_is_not_written_below)
 }
 END_TEST
 
+/* Change a byte of one block. */
+static void
+damage_one(const char *domain, unsigned number)
+{
+    struct uc_block_id id = env_id(number);
+    struct uc_cache_segment *segment = NULL;
+
+    ck_assert_int_eq(uc_cache_segment_attach(domain, ENV_BLOCK_BYTES, &segment), UC_OK);
+    for (uint32_t slot = 0; slot < segment->slot_count; slot++) {
+        if (memcmp(&segment->slots[slot].footer_id, &id, sizeof(id)) == 0) {
+            uc_cache_segment_bytes(segment, slot)[7] ^= 0x40;
+        }
+    }
+    uc_cache_segment_close(segment);
+}
+
+static void
+put_together(struct uc_store *control, struct uc_store *data, unsigned first, size_t count)
+{
+    const struct uc_token_addressed_ops *ops = uc_store_as_token_addressed(control);
+    struct uc_block_id ids[ENV_BLOCKS];
+    uint8_t bytes[ENV_BLOCKS * ENV_BLOCK_BYTES];
+    struct uc_token *token = NULL;
+
+    for (size_t idx = 0; idx < count; idx++) {
+        ids[idx] = env_id(first + (unsigned)idx);
+        env_fill(first + (unsigned)idx, bytes + idx * ENV_BLOCK_BYTES);
+    }
+    ck_assert_int_eq(ops->alloc(control, ids, count, NULL, &token), UC_OK);
+    ck_assert_int_eq(env_move(data, false, token, bytes, NULL), UC_OK);
+    ck_assert_int_eq(ops->commit(control, token, NULL, true), UC_OK);
+    uc_token_destroy(token);
+}
+
+/* A block in the middle of a batch fails alone: over a plain tier, and over a tokened one. */
+START_TEST(damaged_block_does_not_keep_its_batch_from_below)
+{
+    struct env_options lower_options = {.capacity_blocks = 64};
+    struct env_options control_options = {
+            .role = "scheduler", .domain = env_domain(), .write = "through", .capacity_blocks = 8};
+    struct env_options idle_options = {
+            .role = "worker", .domain = env_domain(), .capacity_blocks = 8};
+    struct env_options worker_options = {
+            .role = "worker", .domain = env_domain(), .write = "through", .capacity_blocks = 8};
+    struct uc_store *idle = env_store(&idle_options); /* without a tier below it writes nothing */
+    struct uc_store *worker;
+
+    lower = _i == 0 ? env_null_store() : env_store(&lower_options);
+    control_options.lower = lower;
+    worker_options.lower = lower;
+    store = env_store(&control_options);
+    put_together(store, idle, 1, ENV_BLOCKS);
+    damage_one(env_domain(), 2);
+    worker = env_store(&worker_options);
+    ck_assert(env_can_get(store, worker, 1)); /* it has found the segment, and with it the tasks */
+    wait_until_written();
+    ck_assert(env_is_hit(lower, 1));
+    ck_assert(!env_is_hit(lower, 2));
+    ck_assert(env_is_hit(lower, 3));
+    ck_assert(env_is_hit(lower, 4));
+    ck_assert_int_eq(env_number(store, "written_total"), 3);
+    ck_assert_int_eq(env_number(store, "write_failed_total"), 1);
+    uc_cache_store_destroy(worker);
+    uc_cache_store_destroy(idle);
+    uc_cache_store_destroy(store);
+    if (_i == 0) {
+        uc_null_store_destroy(lower);
+    } else {
+        uc_cache_store_destroy(lower);
+    }
+}
+END_TEST
+
 /* the worker process dumps what the scheduler process reserved below. */
 START_TEST(write_through_works_across_processes)
 {
@@ -269,6 +342,7 @@ main(void)
     tcase_add_test(tcase, committed_block_reaches_a_plain_tier);
     tcase_add_test(tcase, full_lower_tier_fails_the_write_only);
     tcase_add_test(tcase, damaged_block_is_not_written_below);
+    tcase_add_loop_test(tcase, damaged_block_does_not_keep_its_batch_from_below, 0, 2);
     tcase_add_test(tcase, write_through_works_across_processes);
     tcase_add_test(tcase, killed_worker_gives_its_task_back);
     tcase_add_test(tcase, write_through_needs_a_lower_tier);
