@@ -14,6 +14,7 @@
 #    include <ucm/log.h>
 
 enum {
+    COPY_PAUSE_NS = 50 * 1000, /* between two looks at what a device copies */
     /* Checksums are computed between calls: the device must not wait for those of a whole batch. */
     HELD_BYTES_MAX = 1 << 18
 };
@@ -64,7 +65,8 @@ static bool
 has_calls(struct io_uring *ring)
 {
     static const int calls[] = {IORING_OP_OPENAT, IORING_OP_READV, IORING_OP_WRITEV,
-            IORING_OP_FSYNC, IORING_OP_RENAMEAT, IORING_OP_CLOSE, IORING_OP_ASYNC_CANCEL};
+            IORING_OP_FSYNC, IORING_OP_RENAMEAT, IORING_OP_CLOSE, IORING_OP_ASYNC_CANCEL,
+            IORING_OP_TIMEOUT};
     struct io_uring_probe *probe = io_uring_get_probe_ring(ring);
     bool has_all = probe != NULL;
 
@@ -145,6 +147,7 @@ take_sqe(struct uc_posix_engine *engine)
 static void
 prepare(struct uc_posix_engine *engine, struct uc_posix_op *op)
 {
+    static struct __kernel_timespec copy_pause = {.tv_nsec = COPY_PAUSE_NS};
     const struct uc_posix_io *io = &op->slot->io;
     struct io_uring_sqe *sqe = take_sqe(engine);
 
@@ -170,6 +173,9 @@ prepare(struct uc_posix_engine *engine, struct uc_posix_op *op)
     case UC_POSIX_IO_CLOSE:
         io_uring_prep_close(sqe, io->fd);
         break;
+    case UC_POSIX_IO_COPY:
+        io_uring_prep_timeout(sqe, &copy_pause, 0, 0);
+        break;
     }
     io_uring_sqe_set_data(sqe, op);
     if (io->kind == UC_POSIX_IO_READ || io->kind == UC_POSIX_IO_WRITE) {
@@ -184,9 +190,11 @@ prepare(struct uc_posix_engine *engine, struct uc_posix_op *op)
 static void
 advance(struct uc_posix_engine *engine, struct uc_posix_op *op, struct uc_list *ended)
 {
-    if (uc_posix_op_next(op)) {
-        prepare(engine, op);
-        return;
+    while (uc_posix_op_next(op)) {
+        if (op->slot->io.kind != UC_POSIX_IO_COPY || !uc_posix_io_is_copied(&op->slot->io)) {
+            prepare(engine, op);
+            return;
+        }
     }
 
     uc_list_add(&engine->free_slots, &op->slot->link);
@@ -230,7 +238,12 @@ ring_poll(struct uc_posix_engine *engine, struct uc_list *ended)
             prepare(engine, op);
             continue;
         }
-        op->slot->io.result = result;
+        if (op->slot->io.kind != UC_POSIX_IO_COPY) {
+            op->slot->io.result = result;
+        } else if (!uc_posix_io_is_copied(&op->slot->io)) {
+            prepare(engine, op);
+            continue;
+        }
         advance(engine, op, ended);
     }
 }
@@ -242,7 +255,7 @@ ring_cancel(struct uc_posix_engine *engine, struct uc_posix_op *op)
 
     /* A close that is called back leaves a descriptor behind, a rename a doubt. */
     if (op->slot == NULL || op->slot->io.kind == UC_POSIX_IO_CLOSE ||
-            op->slot->io.kind == UC_POSIX_IO_RENAME) {
+            op->slot->io.kind == UC_POSIX_IO_RENAME || op->slot->io.kind == UC_POSIX_IO_COPY) {
         return;
     }
 

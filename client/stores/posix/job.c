@@ -23,6 +23,7 @@ uc_posix_job_destroy(struct uc_posix_job *job)
     free(job->blocks);
     free(job->pointers);
     free(job->sizes);
+    free(job->on_device);
     free(job);
 }
 
@@ -39,9 +40,13 @@ make_room(struct uc_posix_job *job, size_t op_count, size_t pointer_count)
     if (pointer_count > job->pointer_room) {
         free(job->pointers);
         free(job->sizes);
+        free(job->on_device);
+        job->on_device = calloc(pointer_count, sizeof(job->on_device[0]));
         job->pointers = calloc(pointer_count, sizeof(job->pointers[0]));
         job->sizes = calloc(pointer_count, sizeof(job->sizes[0]));
-        job->pointer_room = job->pointers == NULL || job->sizes == NULL ? 0 : pointer_count;
+        job->pointer_room = job->pointers == NULL || job->sizes == NULL || job->on_device == NULL
+                                    ? 0
+                                    : pointer_count;
     }
     if (op_count > job->op_room || pointer_count > job->pointer_room) {
         return uc_error(
@@ -75,6 +80,23 @@ fill_op(struct uc_posix_job *job, size_t idx, const struct uc_posix_env *env,
     }
 }
 
+/* Which pieces of an op a device has to copy. */
+static enum uc_status
+locate(struct uc_posix_op *op, bool *on_device)
+{
+    enum uc_status status = UC_OK;
+
+    for (size_t idx = 0; status == UC_OK && idx < op->pointer_count; idx++) {
+        on_device[idx] = false;
+        status = uc_posix_regions_locate(
+                op->env->regions, op->pointers[idx], op->sizes[idx], &on_device[idx]);
+        if (on_device[idx]) {
+            op->on_device = on_device;
+        }
+    }
+    return status;
+}
+
 enum uc_status
 uc_posix_job_fill(struct uc_posix_job *job, const struct uc_posix_env *env, bool is_dump,
         const struct uc_job_descriptor *descriptor)
@@ -102,11 +124,14 @@ uc_posix_job_fill(struct uc_posix_job *job, const struct uc_posix_env *env, bool
         memset(job->blocks, 0, job->count / 8 + 1);
     }
     pointer_count = 0;
-    for (size_t idx = 0; idx < descriptor->count; idx++) {
+    for (size_t idx = 0; status == UC_OK && idx < descriptor->count; idx++) {
         fill_op(job, idx, env, descriptor, pointer_count);
+        if (env->regions->device_count > 0) {
+            status = locate(&job->ops[idx], job->on_device + pointer_count);
+        }
         pointer_count += descriptor->payloads[idx].pointer_count;
     }
-    return UC_OK;
+    return status;
 }
 
 bool

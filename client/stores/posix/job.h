@@ -36,7 +36,8 @@ struct uc_posix_job {
 
     struct uc_posix_op *ops;
     uint8_t *blocks; /* bitmap */
-    void **pointers; /* of all blocks */
+    void **pointers; /* of all blocks, as the two below */
+    bool *on_device;
     uint64_t *sizes;
     size_t op_room;
     size_t pointer_room;
@@ -49,6 +50,7 @@ void uc_posix_job_destroy(struct uc_posix_job *job);
  * Copy a descriptor that was checked.
  *
  * @retval UC_ERR_OUT_OF_MEMORY
+ * @retval UC_ERR_INVALID_PARAM  a piece is memory of a device in part only
  */
 UC_MUST_CHECK enum uc_status uc_posix_job_fill(struct uc_posix_job *job,
         const struct uc_posix_env *env, bool is_dump, const struct uc_job_descriptor *descriptor);

@@ -7,10 +7,6 @@
 #include <string.h>
 #include <unistd.h>
 
-enum {
-    BOUNCE_STEP_BYTES = 1 << 16,
-};
-
 enum uc_status
 uc_posix_slot_init(struct uc_posix_slot *slot)
 {
@@ -29,6 +25,14 @@ uc_posix_slot_init(struct uc_posix_slot *slot)
 void
 uc_posix_slot_fini(struct uc_posix_slot *slot)
 {
+    if (slot->device != NULL) {
+        slot->device_ops->unregister_host(slot->device, slot->bounce);
+        slot->device = NULL;
+    }
+    if (slot->ticket != NULL) {
+        slot->device_ops->ticket_destroy(slot->ticket);
+        slot->ticket = NULL;
+    }
     free(slot->pages);
     free(slot->bounce);
     slot->pages = NULL;
@@ -43,9 +47,11 @@ uc_posix_op_start(struct uc_posix_op *op)
     op->step = op->is_dump ? uc_posix_dump_start : uc_posix_load_start;
     op->is_direct = false;
     op->is_bounced = false;
+    op->bounce_at = 0;
     op->has_temp = false;
     op->is_published = false;
     op->is_new = false;
+    op->copy_status = UC_OK;
     op->status = UC_OK;
     op->slot->io.result = 0;
     op->slot->io.kind = UC_POSIX_IO_CLOSE;
@@ -61,8 +67,12 @@ uc_posix_op_next(struct uc_posix_op *op)
         op->fd = (int)io->result;
         op->has_temp = op->has_temp || (io->flags & O_EXCL) != 0;
     }
+    if (io->kind == UC_POSIX_IO_COPY) {
+        atomic_store_explicit(&op->is_copied, false, memory_order_relaxed);
+        op->copy_status = op->copy_status == UC_OK ? (enum uc_status)io->result : op->copy_status;
+    }
     if (atomic_load_explicit(&op->cancelled, memory_order_relaxed) && !op->is_published &&
-            io->kind != UC_POSIX_IO_RENAME) {
+            io->kind != UC_POSIX_IO_RENAME && !(io->kind == UC_POSIX_IO_COPY && !op->is_dump)) {
         return uc_posix_op_end(op, UC_ERR_TIMEOUT);
     }
 
@@ -91,8 +101,8 @@ uc_posix_op_fail(struct uc_posix_op *op, int error, const char *what)
             uc_posix_health_failed(op->env->health, error, what, op->root->path, op->slot->path));
 }
 
-bool
-uc_posix_op_is_aligned(const struct uc_posix_op *op)
+static bool
+is_aligned(const struct uc_posix_op *op)
 {
     for (size_t idx = 0; idx < op->pointer_count; idx++) {
         if (op->sizes[idx] % UC_BLOCK_PAGE_BYTES != 0 ||
@@ -102,6 +112,13 @@ uc_posix_op_is_aligned(const struct uc_posix_op *op)
     }
 
     return true;
+}
+
+bool
+uc_posix_op_must_bounce(const struct uc_posix_op *op)
+{
+    return op->on_device != NULL || op->pointer_count > UC_POSIX_PIECES_MAX ||
+           (op->is_direct && !is_aligned(op));
 }
 
 unsigned
@@ -117,28 +134,6 @@ uc_posix_op_pieces(struct uc_posix_op *op)
         }
     }
     return count;
-}
-
-enum uc_status
-uc_posix_op_bounce(struct uc_posix_op *op, uint64_t bytes)
-{
-    struct uc_posix_slot *slot = op->slot;
-    uint64_t rounded = (bytes + BOUNCE_STEP_BYTES - 1) / BOUNCE_STEP_BYTES * BOUNCE_STEP_BYTES;
-
-    op->is_bounced = true;
-    if (slot->bounce_bytes >= bytes) {
-        return UC_OK;
-    }
-
-    free(slot->bounce);
-    slot->bounce_bytes = 0;
-    slot->bounce = aligned_alloc(UC_BLOCK_PAGE_BYTES, rounded);
-    if (slot->bounce == NULL) {
-        return UC_ERR_OUT_OF_MEMORY;
-    }
-
-    slot->bounce_bytes = rounded;
-    return UC_OK;
 }
 
 bool

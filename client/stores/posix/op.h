@@ -25,6 +25,7 @@
 #include "client/stores/posix/config.h"
 #include "client/stores/posix/health.h"
 #include "client/stores/posix/io.h"
+#include "client/stores/posix/regions.h"
 #include "client/stores/posix/roots.h"
 #include "core/base/list.h"
 
@@ -35,6 +36,7 @@ struct uc_posix_env {
     const struct uc_posix_config *config;
     struct uc_posix_roots *roots;
     struct uc_posix_health *health;
+    const struct uc_posix_regions *regions;
 };
 
 enum {
@@ -57,6 +59,9 @@ struct uc_posix_slot {
     uint8_t *pages;                            /* UC_POSIX_PAGE_COUNT of them, aligned */
     uint8_t *bounce;                           /* aligned; grown when a transfer needs more */
     uint64_t bounce_bytes;
+    const struct uc_device_ops *device_ops;
+    struct uc_device *device; /* that knows the bounce buffer, borrowed; NULL = none */
+    struct uc_device_ticket *ticket;
     char path[UC_POSIX_PATH_BYTES];
     char temp[UC_POSIX_TEMP_BYTES];
 };
@@ -73,7 +78,8 @@ struct uc_posix_op {
     void *const *pointers;
     const uint64_t *sizes;
     size_t pointer_count;
-    uint64_t offset; /* in the block */
+    const bool *on_device; /* per pointer: a device copies it; NULL: none is */
+    uint64_t offset;       /* in the block */
     uint64_t bytes;
 
     const struct uc_posix_root *root;
@@ -81,16 +87,19 @@ struct uc_posix_op {
     uint64_t footer_offset;
     uint64_t io_offset; /* of the running read or write, in the file */
     uint64_t io_bytes;  /* that it must move */
+    uint64_t bounce_at; /* where the pieces begin in the bounce buffer */
     int fd;
     bool is_dump;
-    bool is_direct;    /* the file was opened with O_DIRECT */
-    bool is_bounced;   /* the bytes go through slot->bounce */
-    bool has_temp;     /* slot->temp exists and is this op's to remove */
-    bool is_published; /* the block is visible */
-    bool is_new;       /* published by this op: counts for the capacity */
-    bool is_collected; /* of the progress thread: given to the helper */
-    bool is_ended;     /* of the progress thread: the job knows */
+    bool is_direct;             /* the file was opened with O_DIRECT */
+    bool is_bounced;            /* the bytes go through slot->bounce */
+    bool has_temp;              /* slot->temp exists and is this op's to remove */
+    bool is_published;          /* the block is visible */
+    bool is_new;                /* published by this op: counts for the capacity */
+    bool is_collected;          /* of the progress thread: given to the helper */
+    bool is_ended;              /* of the progress thread: the job knows */
+    enum uc_status copy_status; /* of the copies that were to be started */
     enum uc_status status;
+    atomic_bool is_copied; /* a device is at it: what takes long is not the medium */
     atomic_bool cancelled; /* the deadline has passed: no further call is started */
 };
 
@@ -121,18 +130,30 @@ bool uc_posix_op_end(struct uc_posix_op *op, enum uc_status status);
 /** The last call failed with an errno: end the transfer. @return false */
 bool uc_posix_op_fail(struct uc_posix_op *op, int error, const char *what);
 
-/** @return whether every piece can be read or written with O_DIRECT. */
-bool uc_posix_op_is_aligned(const struct uc_posix_op *op);
+/** @return whether the pieces go through a bounce buffer, and not straight into or out of the call. */
+bool uc_posix_op_must_bounce(const struct uc_posix_op *op);
 
 /** Put the pieces into slot->iov. @return their number; there are at most UC_POSIX_PIECES_MAX */
 unsigned uc_posix_op_pieces(struct uc_posix_op *op);
 
-/** Have a bounce buffer of that many bytes. @retval UC_ERR_OUT_OF_MEMORY */
+/**
+ * Have a bounce buffer of that many bytes, known to the device if one copies the pieces.
+ *
+ * @retval UC_ERR_OUT_OF_MEMORY, UC_ERR_OS_API
+ */
 UC_MUST_CHECK enum uc_status uc_posix_op_bounce(struct uc_posix_op *op, uint64_t bytes);
 
 /** Start a read or write of slot->iov. @return true */
 bool uc_posix_op_transfer(struct uc_posix_op *op, enum uc_posix_io_kind kind, unsigned iov_count,
         uint64_t offset, uint64_t bytes, bool (*step)(struct uc_posix_op *op));
+
+/**
+ * Move the pieces from the bounce buffer, or into it. A device goes on by itself; the step comes when it is through and
+ * finds the outcome in copy_status.
+ *
+ * @return whether there is a call to wait for; else the op has ended
+ */
+bool uc_posix_op_copy(struct uc_posix_op *op, bool (*step)(struct uc_posix_op *op));
 
 bool uc_posix_load_start(struct uc_posix_op *op);
 bool uc_posix_dump_start(struct uc_posix_op *op);

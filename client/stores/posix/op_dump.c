@@ -113,10 +113,11 @@ uc_posix_dump_start(struct uc_posix_op *op)
     return true;
 }
 
-/* Write the footer to its page; the rest of the page is zero. */
+/* Write the footer to its page; the rest of the page is zero. The sum is of the bytes that are written. */
 static void
 make_footer(const struct uc_posix_op *op, uint64_t length, bool with_checksum, uint8_t *page)
 {
+    void *const bounce = op->slot->bounce;
     struct uc_block_footer footer = {
             .key = op->id,
             .generation = op->env->roots->generation,
@@ -126,26 +127,26 @@ make_footer(const struct uc_posix_op *op, uint64_t length, bool with_checksum, u
 
     if (with_checksum) {
         footer.checksum_kind = UC_BLOCK_CHECKSUM_XXH3_64;
-        footer.checksum = uc_block_checksum(
-                &op->id, footer.generation, op->pointers, op->sizes, op->pointer_count);
+        footer.checksum = op->is_bounced ? uc_block_checksum(&op->id, footer.generation, &bounce,
+                                                   &op->bytes, 1)
+                                         : uc_block_checksum(&op->id, footer.generation,
+                                                   op->pointers, op->sizes, op->pointer_count);
     }
     memset(page, 0, UC_BLOCK_PAGE_BYTES);
     uc_block_footer_put(page, &footer);
 }
 
-/* Copy the pieces into the bounce buffer and zero it up to @p room. */
-static void
-gather(const struct uc_posix_op *op, uint64_t room)
+/* Copy the pieces into a bounce buffer and zero it up to @p room. */
+static bool
+gather(struct uc_posix_op *op, uint64_t room, bool (*step)(struct uc_posix_op *op))
 {
-    uint8_t *bytes = op->slot->bounce;
+    enum uc_status status = uc_posix_op_bounce(op, room);
 
-    for (size_t idx = 0; idx < op->pointer_count; idx++) {
-        if (op->sizes[idx] > 0) {
-            memcpy(bytes, op->pointers[idx], op->sizes[idx]);
-            bytes += op->sizes[idx];
-        }
+    if (status != UC_OK) {
+        return uc_posix_op_end(op, status);
     }
-    memset(bytes, 0, room - op->bytes);
+    memset(op->slot->bounce + op->bytes, 0, room - op->bytes);
+    return uc_posix_op_copy(op, step);
 }
 
 /* Block and footer with one call. */
@@ -158,12 +159,11 @@ write_whole(struct uc_posix_op *op)
     uint8_t *footer = uc_posix_page(slot, UC_POSIX_PAGE_FOOTER);
     unsigned count;
 
+    if (op->copy_status != UC_OK) {
+        return uc_posix_op_end(op, op->copy_status);
+    }
     make_footer(op, op->bytes, op->env->config->checksum, footer);
-    if (op->pointer_count > UC_POSIX_PIECES_MAX || (op->is_direct && !uc_posix_op_is_aligned(op))) {
-        if (uc_posix_op_bounce(op, padded) != UC_OK) {
-            return uc_posix_op_end(op, UC_ERR_OUT_OF_MEMORY);
-        }
-        gather(op, padded);
+    if (op->is_bounced) {
         slot->iov[0].iov_base = slot->bounce;
         slot->iov[0].iov_len = padded;
         count = 1;
@@ -180,24 +180,22 @@ write_whole(struct uc_posix_op *op)
             op, UC_POSIX_IO_WRITE, count, 0, padded + footer_bytes, dump_written);
 }
 
+static uint64_t
+room_of_part(const struct uc_posix_op *op)
+{
+    return op->is_direct ? uc_block_padded(op->bytes) : op->bytes;
+}
+
 static bool
 write_part(struct uc_posix_op *op)
 {
-    uint64_t room = op->is_direct ? uc_block_padded(op->bytes) : op->bytes;
+    uint64_t room = room_of_part(op);
     unsigned count;
 
-    op->assembly->has_temp = true;
-    op->has_temp = false; /* it stays for the other parts */
-    if (op->bytes == 0) {
-        op->slot->io.result = 0;
-        op->io_bytes = 0;
-        return dump_written(op);
+    if (op->copy_status != UC_OK) {
+        return uc_posix_op_end(op, op->copy_status);
     }
-    if (op->pointer_count > UC_POSIX_PIECES_MAX || (op->is_direct && !uc_posix_op_is_aligned(op))) {
-        if (uc_posix_op_bounce(op, room) != UC_OK) {
-            return uc_posix_op_end(op, UC_ERR_OUT_OF_MEMORY);
-        }
-        gather(op, room);
+    if (op->is_bounced) {
         op->slot->iov[0].iov_base = op->slot->bounce;
         op->slot->iov[0].iov_len = room;
         count = 1;
@@ -205,6 +203,27 @@ write_part(struct uc_posix_op *op)
         count = uc_posix_op_pieces(op);
     }
     return uc_posix_op_transfer(op, UC_POSIX_IO_WRITE, count, op->offset, room, dump_written);
+}
+
+/* Its file stays for the other parts. */
+static bool
+start_part(struct uc_posix_op *op)
+{
+    op->assembly->has_temp = true;
+    op->has_temp = false;
+    if (op->bytes == 0) {
+        op->slot->io.result = 0;
+        op->io_bytes = 0;
+        return dump_written(op);
+    }
+    return uc_posix_op_must_bounce(op) ? gather(op, room_of_part(op), write_part) : write_part(op);
+}
+
+static bool
+start_whole(struct uc_posix_op *op)
+{
+    return uc_posix_op_must_bounce(op) ? gather(op, uc_block_padded(op->bytes), write_whole)
+                                       : write_whole(op);
 }
 
 static bool
@@ -217,7 +236,7 @@ dump_opened(struct uc_posix_op *op)
         return uc_posix_op_fail(op, error == ENOENT ? ESTALE : error, "create a file for");
     }
 
-    return op->assembly == NULL ? write_whole(op) : write_part(op);
+    return op->assembly == NULL ? start_whole(op) : start_part(op);
 }
 
 /* @return whether the call wrote all it had to; otherwise the op has ended */

@@ -79,9 +79,11 @@ read_whole(struct uc_posix_op *op)
     uint64_t room = op->footer_offset + footer_bytes;
     unsigned count;
 
-    if (op->pointer_count > UC_POSIX_PIECES_MAX || (op->is_direct && !uc_posix_op_is_aligned(op))) {
-        if (uc_posix_op_bounce(op, room) != UC_OK) {
-            return uc_posix_op_end(op, UC_ERR_OUT_OF_MEMORY);
+    if (uc_posix_op_must_bounce(op)) {
+        enum uc_status status = uc_posix_op_bounce(op, room);
+
+        if (status != UC_OK) {
+            return uc_posix_op_end(op, status);
         }
         slot->iov[0].iov_base = slot->bounce;
         slot->iov[0].iov_len = room;
@@ -109,13 +111,16 @@ read_part(struct uc_posix_op *op)
     if (op->bytes == 0) {
         return read_footer(op);
     }
-    if (op->pointer_count > UC_POSIX_PIECES_MAX ||
-            (op->is_direct && (!uc_posix_op_is_aligned(op) || first % UC_BLOCK_PAGE_BYTES != 0))) {
+    if (uc_posix_op_must_bounce(op) || (op->is_direct && first % UC_BLOCK_PAGE_BYTES != 0)) {
+        enum uc_status status;
+
         first = first / UC_BLOCK_PAGE_BYTES * UC_BLOCK_PAGE_BYTES;
         end = uc_block_padded(end);
-        if (uc_posix_op_bounce(op, end - first) != UC_OK) {
-            return uc_posix_op_end(op, UC_ERR_OUT_OF_MEMORY);
+        status = uc_posix_op_bounce(op, end - first);
+        if (status != UC_OK) {
+            return uc_posix_op_end(op, status);
         }
+        op->bounce_at = op->offset - first;
         op->slot->iov[0].iov_base = op->slot->bounce;
         op->slot->iov[0].iov_len = end - first;
         count = 1;
@@ -155,19 +160,29 @@ load_opened(struct uc_posix_op *op)
     return read_part(op);
 }
 
-/* Copy what a bounce buffer holds to where it belongs. */
-static void
-scatter(const struct uc_posix_op *op, const uint8_t *bytes)
+/* The last step: the bytes are where they belong. */
+static bool
+delivered(struct uc_posix_op *op)
 {
-    for (size_t idx = 0; idx < op->pointer_count; idx++) {
-        if (op->sizes[idx] > 0) {
-            memcpy(op->pointers[idx], bytes, op->sizes[idx]);
-            bytes += op->sizes[idx];
-        }
+    if (op->copy_status == UC_OK) {
+        uc_posix_count(op->env->health, UC_POSIX_COUNT_blocks_loaded, 1);
+        uc_posix_count(op->env->health, UC_POSIX_COUNT_bytes_loaded, op->bytes);
     }
+    return uc_posix_op_end(op, op->copy_status);
 }
 
-/* @return false; the op has ended */
+/* Of the bytes in memory, wherever that is. */
+static uint64_t
+sum_of(const struct uc_posix_op *op, uint64_t generation)
+{
+    void *const bounce = op->slot->bounce;
+
+    return op->is_bounced ? uc_block_checksum(&op->id, generation, &bounce, &op->bytes, 1)
+                          : uc_block_checksum(&op->id, generation, op->pointers, op->sizes,
+                                    op->pointer_count);
+}
+
+/* what goes through a bounce buffer goes on only if it is good. */
 static bool
 verify(struct uc_posix_op *op, const uint8_t *footer_bytes, bool is_whole)
 {
@@ -188,14 +203,11 @@ verify(struct uc_posix_op *op, const uint8_t *footer_bytes, bool is_whole)
     }
     if (is_whole && op->bytes == footer.length_bytes && op->env->config->checksum &&
             footer.checksum_kind == UC_BLOCK_CHECKSUM_XXH3_64 &&
-            uc_block_checksum(&op->id, footer.generation, op->pointers, op->sizes,
-                    op->pointer_count) != footer.checksum) {
+            sum_of(op, footer.generation) != footer.checksum) {
         return remove_damaged(op, "its checksum is wrong");
     }
 
-    uc_posix_count(op->env->health, UC_POSIX_COUNT_blocks_loaded, 1);
-    uc_posix_count(op->env->health, UC_POSIX_COUNT_bytes_loaded, op->bytes);
-    return uc_posix_op_end(op, UC_OK);
+    return op->is_bounced ? uc_posix_op_copy(op, delivered) : delivered(op);
 }
 
 /* @return whether the call moved all it had to; otherwise the op has ended */
@@ -224,7 +236,6 @@ load_whole_read(struct uc_posix_op *op)
         return false;
     }
     if (op->is_bounced) {
-        scatter(op, op->slot->bounce);
         footer = op->slot->bounce + op->footer_offset;
     }
     return verify(op, footer, true);
@@ -233,13 +244,7 @@ load_whole_read(struct uc_posix_op *op)
 static bool
 load_part_read(struct uc_posix_op *op)
 {
-    if (!read_all(op)) {
-        return false;
-    }
-    if (op->is_bounced) {
-        scatter(op, op->slot->bounce + (op->offset - op->io_offset));
-    }
-    return read_footer(op);
+    return read_all(op) ? read_footer(op) : false;
 }
 
 static bool

@@ -220,7 +220,7 @@ expire_running(struct uc_posix_plane *plane, struct uc_posix_job *job, uint64_t 
             op->assembly = NULL;
             fail_block(plane, op, UC_ERR_TIMEOUT);
         } else {
-            stuck_count++;
+            stuck_count += atomic_load_explicit(&op->is_copied, memory_order_relaxed) ? 0 : 1;
             plane->engine_ops->cancel(plane->engine, op);
         }
     }

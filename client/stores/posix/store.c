@@ -297,6 +297,11 @@ posix_deregister_memory(struct uc_store *base, uint32_t region_idx)
     struct posix_store *store = store_of(base);
     enum uc_status status = check_data(store, "deregister_memory");
 
+    if (status == UC_OK && uc_posix_regions_is_device(&store->regions, region_idx) &&
+            uc_completion_queue_unfinished(uc_posix_plane_queue(store->plane)) > 0) {
+        status = uc_error(UC_ERR_RETRY,
+                "posix store: region %" PRIu32 ": jobs are in flight; wait for them", region_idx);
+    }
     return status != UC_OK ? status : uc_posix_regions_remove(&store->regions, region_idx);
 }
 
@@ -360,6 +365,7 @@ uc_posix_store_create(void)
     store->env.config = &store->config;
     store->env.roots = &store->roots;
     store->env.health = &store->health;
+    store->env.regions = &store->regions;
     return &store->base;
 }
 
