@@ -2,6 +2,7 @@
 
 #include "test/fake/slot_store.h"
 
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,6 +10,7 @@
 
 #include <ucm/setup.h>
 
+#include "client/device/device.h"
 #include "core/base/bytes.h"
 #include "test/fake/slot_store_internal.h"
 
@@ -248,6 +250,49 @@ check_job(const struct slot_store *self, const struct uc_job_descriptor *job,
     return UC_OK;
 }
 
+/* Memory of a device, in a process that has its driver: one copy after the other, each waited for. */
+static enum uc_status
+move_on_device(const struct uc_device_ops *ops, struct uc_device *device, void *memory,
+        uint8_t *bytes, uint64_t length, bool is_load)
+{
+    struct uc_device_ticket *ticket = NULL;
+    enum uc_status status = ops->register_host(device, bytes, length);
+
+    if (status != UC_OK) {
+        return status;
+    }
+    status = ops->ticket_create(device, &ticket);
+    if (status == UC_OK) {
+        status = ops->copy(ticket, is_load, memory, bytes, length);
+    }
+    if (status == UC_OK) {
+        status = ops->mark(ticket);
+    }
+    while (status == UC_OK && ops->poll(ticket) == UC_ERR_RETRY) {
+        (void)sched_yield();
+    }
+    ops->ticket_destroy(ticket);
+    ops->unregister_host(device, bytes);
+    return status;
+}
+
+static enum uc_status
+move_piece(void *memory, uint8_t *bytes, uint64_t length, bool is_load)
+{
+    const struct uc_device_ops *ops = uc_device_find(UC_MEMORY_CUDA);
+    struct uc_device *device = NULL;
+    enum uc_status status;
+
+    if (length > 0 && ops->has_events() && ops->open(memory, length, &device) == UC_OK) {
+        status = move_on_device(ops, device, memory, bytes, length, is_load);
+        ops->close(device);
+        return status;
+    }
+
+    memcpy(is_load ? memory : bytes, is_load ? bytes : memory, length);
+    return UC_OK;
+}
+
 static enum uc_status
 move_block(const struct slot_store *self, struct slot *slot, uint32_t generation,
         const struct uc_block_payload *payload, bool is_load)
@@ -264,14 +309,14 @@ move_block(const struct slot_store *self, struct slot *slot, uint32_t generation
     }
     for (size_t idx = 0; idx < payload->pointer_count; idx++) {
         uint64_t length = payload->sizes[idx];
+        enum uc_status status;
 
         if (offset > self->table.block_bytes || length > self->table.block_bytes - offset) {
             return UC_ERR_INVALID_PARAM; /* */
         }
-        if (is_load) {
-            memcpy(payload->pointers[idx], bytes + offset, length);
-        } else {
-            memcpy(bytes + offset, payload->pointers[idx], length);
+        status = move_piece(payload->pointers[idx], bytes + offset, length, is_load);
+        if (status != UC_OK) {
+            return status;
         }
         offset += length;
     }

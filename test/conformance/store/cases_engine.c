@@ -260,7 +260,7 @@ START_TEST(double_completion_drops_nobody_elses_hold)
         ck_assert_int_eq(uc_scheduler_complete_put(suite.scheduler, suite.request_id, false),
                 UC_ERR_INVALID_PARAM);
     }
-    memset(suite.memory, 0xee, 2 * suite.block_bytes);
+    suite_wipe(suite.memory, 2 * suite.block_bytes);
     ck_assert_int_eq(
             uc_worker_submit_get(suite.worker, 1, suite_payloads(2), 2, other, NULL), UC_OK);
     suite_expect(1, UC_OK);

@@ -265,7 +265,7 @@ run_job(struct uc_worker *worker, const struct order *order, const struct uc_tok
         if (order->command == COMMAND_PUT) {
             suite_fill(&keys[idx], 0, suite_block(idx), suite.block_bytes);
         } else {
-            memset(suite_block(idx), 0xee, suite.block_bytes);
+            suite_wipe(suite_block(idx), suite.block_bytes);
         }
     }
     status = order->command == COMMAND_PUT
@@ -328,15 +328,16 @@ suite_run_worker(int fd)
     }
     suite_read_block_bytes(suite_branch_of(description));
     uc_dict_destroy(description);
-    if (uc_memory_alloc(SUITE_KEYS_MAX * suite.block_bytes, &memory) != UC_OK) {
+    if (suite_memory_alloc(SUITE_KEYS_MAX * suite.block_bytes, &memory) != UC_OK) {
         (void)fprintf(stderr, "worker process: %s\n", uc_last_error());
         return EXIT_FAILURE;
     }
     suite.memory = memory;
+    (void)suite_register_memory(suite.worker);
 
     while (serve(fd, suite.worker)) {
     }
     uc_assembler_destroy(suite.assembler);
-    uc_memory_free(suite.memory, SUITE_KEYS_MAX * suite.block_bytes);
+    suite_memory_free(suite.memory, SUITE_KEYS_MAX * suite.block_bytes);
     return EXIT_SUCCESS;
 }

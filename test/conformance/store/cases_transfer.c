@@ -124,13 +124,13 @@ START_TEST(blocks_are_scattered_over_pieces)
     suite_put(suite.ids, 1);
     token = suite_prepare_get(suite.ids, 1);
     cut(&pieces, suite_block(2), 0, suite.block_bytes);
-    memset(suite_block(2), 0xee, 4 * suite.block_bytes);
+    suite_wipe(suite_block(2), 4 * suite.block_bytes);
     ck_assert_msg(uc_worker_submit_get(suite.worker, 100, &pieces.payload, 1, token, NULL) == UC_OK,
             "%s", uc_last_error());
     suite_expect(100, UC_OK);
     ck_assert(pieces_match(&pieces, &suite.ids[0]));
-    ck_assert_uint_eq(suite_block(2)[0], 0xee); /* nothing beside the pieces */
-    ck_assert_uint_eq(suite_block(2)[2], 0xee);
+    ck_assert_uint_eq(suite_view(suite_block(2))[0], 0xee); /* nothing beside the pieces */
+    ck_assert_uint_eq(suite_view(suite_block(2))[2], 0xee);
     ck_assert_int_eq(uc_scheduler_complete_get(suite.scheduler, suite.request_id), UC_OK);
     uc_token_destroy(token);
 }
@@ -148,7 +148,7 @@ transfer_part(const struct uc_token *token, bool is_put, uint64_t offset, uint64
         fill_pieces(&pieces, &suite.ids[0]);
         status = uc_worker_submit_put(suite.worker, job_id, &pieces.payload, 1, token, NULL);
     } else {
-        memset(suite_block(4), 0xee, 4 * suite.block_bytes);
+        suite_wipe(suite_block(4), 4 * suite.block_bytes);
         status = uc_worker_submit_get(suite.worker, job_id, &pieces.payload, 1, token, NULL);
     }
     ck_assert_msg(status == UC_OK, "%s", uc_last_error());
@@ -225,7 +225,7 @@ START_TEST(jobs_cover_parts_of_a_token)
     uc_token_destroy(token);
 
     token = suite_prepare_get(suite.ids, 4);
-    memset(suite.memory, 0xee, 4 * suite.block_bytes);
+    suite_wipe(suite.memory, 4 * suite.block_bytes);
     for (size_t half = 0; half < 2; half++) {
         struct uc_io_context io = {.first_key = 2 * half, .key_count = half == 0 ? 2 : 0};
 
@@ -285,7 +285,7 @@ START_TEST(missing_block_fails_alone_on_a_plain_store)
     suite_put(&suite.ids[0], 1);
     suite_put(&suite.ids[2], 1);
     token = suite_prepare_get(suite.ids, 3); /* presence is not checked */
-    memset(suite.memory, 0xee, 3 * suite.block_bytes);
+    suite_wipe(suite.memory, 3 * suite.block_bytes);
     ck_assert_int_eq(
             uc_worker_submit_get(suite.worker, job_id, suite_payloads(3), 3, token, NULL), UC_OK);
     ck_assert_int_eq(

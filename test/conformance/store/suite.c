@@ -40,6 +40,7 @@ suite_fill(const struct uc_block_id *id, uint64_t offset, uint8_t *bytes, uint64
 {
     uint64_t seed = seed_of(id);
 
+    bytes = suite_view(bytes);
     for (uint64_t at = 0; at < length; at++) {
         bytes[at] = byte_at(seed, offset + at);
     }
@@ -50,6 +51,7 @@ suite_matches(const struct uc_block_id *id, uint64_t offset, const uint8_t *byte
 {
     uint64_t seed = seed_of(id);
 
+    bytes = suite_view(bytes);
     for (uint64_t at = 0; at < length; at++) {
         if (bytes[at] != byte_at(seed, offset + at)) {
             return false;
@@ -57,6 +59,29 @@ suite_matches(const struct uc_block_id *id, uint64_t offset, const uint8_t *byte
     }
 
     return true;
+}
+
+void
+suite_wipe(void *address, uint64_t length)
+{
+    memset(suite_view(address), 0xee, length);
+}
+
+uint32_t
+suite_register_memory(struct uc_worker *worker)
+{
+    uint32_t region = 0;
+
+    if (suite_memory_kind() == UC_MEMORY_HOST) {
+        return 0;
+    }
+    /* Not of Check: the worker process comes here, too. */
+    if (uc_worker_register_memory(worker, suite.memory, SUITE_KEYS_MAX * suite.block_bytes,
+                suite_memory_kind(), &region) != UC_OK) {
+        (void)fprintf(stderr, "store_conformance: %s\n", uc_last_error());
+        exit(EXIT_FAILURE);
+    }
+    return region + 1;
 }
 
 void
@@ -161,9 +186,10 @@ suite_start(void)
     ck_assert_int_eq(uc_assembler_scheduler(suite.assembler, &suite.scheduler), UC_OK);
     ck_assert_int_eq(uc_assembler_worker(suite.assembler, &suite.worker), UC_OK);
     read_description();
-    ck_assert_msg(uc_memory_alloc(SUITE_KEYS_MAX * suite.block_bytes, &memory) == UC_OK, "%s",
+    ck_assert_msg(suite_memory_alloc(SUITE_KEYS_MAX * suite.block_bytes, &memory) == UC_OK, "%s",
             uc_last_error());
     suite.memory = memory;
+    suite.region_count = suite_register_memory(suite.worker);
     suite.next_job_id = 1;
     suite_fresh_ids(suite.ids, SUITE_KEYS_MAX);
     (void)snprintf(
@@ -179,7 +205,7 @@ suite_stop(void)
 
     ck_assert(status == UC_OK || status == UC_ERR_NOT_FOUND);
     uc_assembler_destroy(suite.assembler);
-    uc_memory_free(suite.memory, SUITE_KEYS_MAX * suite.block_bytes);
+    suite_memory_free(suite.memory, SUITE_KEYS_MAX * suite.block_bytes);
 }
 
 uint8_t *
@@ -273,7 +299,7 @@ suite_get_and_compare(const struct uc_block_id *ids, size_t count)
     uint64_t job_id = suite.next_job_id++;
     struct uc_token *token = suite_prepare_get(ids, count);
 
-    memset(suite.memory, 0xee, count * suite.block_bytes);
+    suite_wipe(suite.memory, count * suite.block_bytes);
     ck_assert_msg(uc_worker_submit_get(
                           suite.worker, job_id, suite_payloads(count), count, token, NULL) == UC_OK,
             "%s", uc_last_error());

@@ -36,7 +36,8 @@ struct suite {
     uint64_t next_job_id;
     char request_id[32];                    /* registered for the case */
     struct uc_block_id ids[SUITE_KEYS_MAX]; /* fresh for each case */
-    uint8_t *memory;                        /* SUITE_KEYS_MAX blocks, from uc_memory_alloc() */
+    uint8_t *memory;                        /* SUITE_KEYS_MAX blocks, from suite_memory_alloc() */
+    uint32_t region_count;                  /* registered before the case: memory that needs it */
 };
 
 extern struct suite suite;
@@ -62,6 +63,22 @@ bool suite_is_driven(void);
 
 /** Take block_bytes from the configuration or from what the store says of itself. */
 void suite_read_block_bytes(const struct uc_dict *description);
+
+/*
+ * Memory of the blocks: that of the host, in suite_memory.c; or of a device, over a driver without one, in
+ * suite_memory_device.c, which stores have to know and the suite itself must not touch.
+ */
+enum uc_memory_kind suite_memory_kind(void);
+UC_MUST_CHECK enum uc_status suite_memory_alloc(uint64_t length_bytes, void **memory_out);
+void suite_memory_free(void *memory, uint64_t length_bytes);
+/** @return where those bytes can be touched; any other address as it is. */
+uint8_t *suite_view(const void *address);
+
+/** Let a worker know memory that it cannot use otherwise. @return regions that were registered */
+uint32_t suite_register_memory(struct uc_worker *worker);
+
+/** Overwrite with what no block has, 0xee. */
+void suite_wipe(void *address, uint64_t length);
 
 /** Fill ids with fresh ones that no other case or run uses. */
 void suite_fresh_ids(struct uc_block_id *ids, size_t count);
