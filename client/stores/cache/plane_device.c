@@ -12,6 +12,7 @@
 #include <ucm/log.h>
 
 #include "client/stores/cache/plane_internal.h"
+#include "client/stores/cache/segment_device.h"
 
 enum {
     IDLE_LOOKS = 64 /* that follow at once; then the thread sleeps between two */
@@ -71,6 +72,7 @@ uc_cache_plane_show_locked(struct uc_cache_plane *plane, struct uc_cache_attachm
     if (attachment->device != NULL) {
         return UC_OK;
     }
+    uc_cache_segment_note_device(segment);
     status = copies->ops->register_host(
             copies->device, segment->bytes, segment->slot_count * segment->stride);
     if (status == UC_OK) {

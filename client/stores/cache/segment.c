@@ -15,6 +15,7 @@
 
 #include <ucm/log.h>
 
+#include "client/stores/cache/segment_device.h"
 #include "core/base/huge_pages.h"
 
 #define SEGMENT_MAGIC  0x31304547534d4355u /* "UCMSEG01" */
@@ -336,7 +337,12 @@ take_row(struct uc_cache_segment *segment)
         if (!lock_byte(segment->fd, row, F_WRLCK)) {
             continue;
         }
+        if (uc_cache_segment_is_left_to_the_owner(segment, row)) {
+            (void)lock_byte(segment->fd, row, F_UNLCK);
+            continue;
+        }
         clear_row(segment, row); /* whoever had it is dead, so its transfers are over */
+        uc_cache_segment_forget_device(segment, row);
         while (limit <= row &&
                 !atomic_compare_exchange_weak(&segment->header->row_limit, &limit, row + 1)) {
         }
@@ -403,6 +409,9 @@ uc_cache_segment_close(struct uc_cache_segment *segment)
         return;
     }
 
+    if (segment->header != NULL && segment->row != 0) {
+        uc_cache_segment_forget_device(segment, segment->row);
+    }
     if (segment->has_name && is_same_file(segment->fd, segment->path)) {
         (void)unlink(segment->path);
     }
@@ -432,6 +441,10 @@ uc_cache_segment_row_alive(const struct uc_cache_segment *segment, uint32_t row)
     }
 
     /* With the lock in hand no new worker can be counting there. */
+    if (uc_cache_segment_may_still_copy(segment, row)) {
+        (void)lock_byte(segment->fd, row, F_UNLCK);
+        return true;
+    }
     clear_row(segment, row);
     (void)lock_byte(segment->fd, row, F_UNLCK);
     return false;

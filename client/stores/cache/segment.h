@@ -95,6 +95,9 @@ struct uc_cache_seg_header {
     uint64_t total_bytes;
     _Atomic uint32_t row_limit;    /* rows at or above it were never used */
     _Atomic uint32_t damage_count; /* raised with every damaged_generation */
+    _Atomic uint32_t device_rows;  /* bit per row whose worker lets a device copy */
+    _Atomic uint64_t
+            dead_since_ms[UC_CACHE_ROWS]; /* of those, as the owner noticed; 0 = it did not */
 };
 
 struct uc_cache_segment {
@@ -141,7 +144,10 @@ UC_MUST_CHECK enum uc_status uc_cache_segment_attach(
 /** Unmap; the owner also removes the name. NULL is allowed. */
 void uc_cache_segment_close(struct uc_cache_segment *segment);
 
-/** @return whether the process of a row lives; if not, its counts are cleared (owner only). */
+/**
+ * @return whether the process of a row lives, or its device may copy still; if not, its counts are cleared (owner
+ * only).
+ */
 bool uc_cache_segment_row_alive(const struct uc_cache_segment *segment, uint32_t row);
 
 static inline uint8_t *
