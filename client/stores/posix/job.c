@@ -113,6 +113,7 @@ uc_posix_job_fill(struct uc_posix_job *job, const struct uc_posix_env *env, bool
     }
 
     job->is_dump = is_dump;
+    job->uses_device = false;
     job->is_timed_out = false;
     job->has_timeout = false;
     job->count = descriptor->count;
@@ -128,6 +129,7 @@ uc_posix_job_fill(struct uc_posix_job *job, const struct uc_posix_env *env, bool
         fill_op(job, idx, env, descriptor, pointer_count);
         if (env->regions->device_count > 0) {
             status = locate(&job->ops[idx], job->on_device + pointer_count);
+            job->uses_device = job->uses_device || job->ops[idx].on_device != NULL;
         }
         pointer_count += descriptor->payloads[idx].pointer_count;
     }

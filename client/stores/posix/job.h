@@ -26,6 +26,7 @@ struct uc_posix_job {
     uint64_t deadline_ms;
     uint64_t prerequisite_handle;
     bool is_dump;
+    bool uses_device;  /* a device copies pieces of it */
     bool is_timed_out; /* its ops were told to end */
     size_t count;      /* blocks */
     size_t left;       /* blocks whose transfer has not ended */

@@ -179,6 +179,9 @@ uc_posix_plane_submit(struct uc_posix_plane *plane, bool is_dump, uint64_t job_i
     job->job_id = job_id;
     job->deadline_ms = uc_time_add_ms(uc_clock_now_ms(&plane->clock),
             timeout_ms == 0 ? plane->env->config->timeout_ms : timeout_ms);
+    if (job->uses_device) {
+        (void)atomic_fetch_add_explicit(&plane->device_jobs, 1, memory_order_relaxed);
+    }
     push_job(plane, job);
     return UC_OK;
 }
@@ -187,6 +190,13 @@ struct uc_completion_queue *
 uc_posix_plane_queue(struct uc_posix_plane *plane)
 {
     return plane->queue;
+}
+
+bool
+uc_posix_plane_uses_device(const struct uc_posix_plane *plane)
+{
+    /* Pairs with the release of the job that ended. */
+    return atomic_load_explicit(&plane->device_jobs, memory_order_acquire) > 0;
 }
 
 const char *

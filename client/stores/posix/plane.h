@@ -38,6 +38,9 @@ UC_MUST_CHECK enum uc_status uc_posix_plane_submit(struct uc_posix_plane *plane,
 
 struct uc_completion_queue *uc_posix_plane_queue(struct uc_posix_plane *plane);
 
+/** @return whether jobs that use memory of a device are in flight. Data thread. */
+bool uc_posix_plane_uses_device(const struct uc_posix_plane *plane);
+
 /** @return "uring" or "threads" */
 const char *uc_posix_plane_engine(const struct uc_posix_plane *plane);
 

@@ -26,6 +26,7 @@ struct uc_posix_plane {
     int wake_fd; /* jobs were submitted, calls have ended, or the helper is through */
     pthread_t thread;
     atomic_bool is_stopping;
+    atomic_size_t device_jobs; /* in flight, that use memory of a device */
 
     struct uc_mutex lock;
     struct uc_list submitted; /* guarded by lock: jobs */

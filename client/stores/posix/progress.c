@@ -27,6 +27,9 @@ finish_job(struct uc_posix_plane *plane, struct uc_posix_job *job)
     if (code == UC_ERR_TIMEOUT) {
         uc_posix_count(plane->env->health, UC_POSIX_COUNT_timeouts, 1);
     }
+    if (job->uses_device) {
+        (void)atomic_fetch_sub_explicit(&plane->device_jobs, 1, memory_order_release);
+    }
     uc_completion_queue_finish(plane->queue, job_id, code, job->blocks);
     uc_list_remove(&job->link);
     uc_mutex_lock(&plane->lock);

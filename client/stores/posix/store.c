@@ -298,9 +298,11 @@ posix_deregister_memory(struct uc_store *base, uint32_t region_idx)
     enum uc_status status = check_data(store, "deregister_memory");
 
     if (status == UC_OK && uc_posix_regions_is_device(&store->regions, region_idx) &&
-            uc_completion_queue_unfinished(uc_posix_plane_queue(store->plane)) > 0) {
+            uc_posix_plane_uses_device(store->plane)) {
         status = uc_error(UC_ERR_RETRY,
-                "posix store: region %" PRIu32 ": jobs are in flight; wait for them", region_idx);
+                "posix store: region %" PRIu32 ": jobs with memory of a device are in flight; wait "
+                "for them",
+                region_idx);
     }
     return status != UC_OK ? status : uc_posix_regions_remove(&store->regions, region_idx);
 }
