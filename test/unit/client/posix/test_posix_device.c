@@ -217,7 +217,7 @@ START_TEST(no_event_comes_before_the_copy_is_over)
     void *pointer;
     struct uc_block_payload payload = {.pointers = &pointer, .sizes = &length, .pointer_count = 1};
     struct uc_job_descriptor job = {
-            .block_ids = &id, .payloads = &payload, .count = 1, .timeout_ms = 100};
+            .block_ids = &id, .payloads = &payload, .count = 1, .timeout_ms = 500};
 
     if (!open_way(_i)) {
         return;
@@ -227,7 +227,7 @@ START_TEST(no_event_comes_before_the_copy_is_over)
     fake_cuda_hold();
     ck_assert_int_eq(uc_store_dump(store, 1, &job), UC_OK);
     wait_for_copy();
-    expect_no_event_for(150);
+    expect_no_event_for(550);
     ck_assert_int_eq(uc_store_deregister_memory(store, 0), UC_ERR_RETRY); /* */
     ck_assert_int_eq(uc_store_health(store), UC_OK);
     fake_cuda_release();
@@ -237,7 +237,7 @@ START_TEST(no_event_comes_before_the_copy_is_over)
     fake_cuda_hold();
     ck_assert_int_eq(uc_store_load(store, 1, &job), UC_OK);
     wait_for_copy();
-    expect_no_event_for(150);
+    expect_no_event_for(550);
     fake_cuda_release();
     ck_assert_int_eq(env_wait(store, 1), UC_OK); /* all bytes arrived */
     ck_assert_int_eq(uc_store_deregister_memory(store, 0), UC_OK);
