@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Buffers and tensors as memory of blocks, on the host and on a device (R-2.26, R-5.25, R-17.28)."""
 
+import os
 import pathlib
 import re
+import subprocess
+import sys
 import types
 
 import numpy
@@ -11,6 +14,7 @@ import ucm_proxy as ucm
 from conftest import BLOCK, cache
 
 HEADER = pathlib.Path(__file__).resolve().parents[2] / "core" / "include" / "ucm" / "block.h"
+DRIVER = pathlib.Path(os.environ["UCM_BIN"]).parent / "test/unit/client/device/libcuda.so.1"
 
 
 class Tensor:
@@ -161,3 +165,42 @@ def test_an_event_without_a_driver_is_unsupported():
         with pytest.raises(ucm.UnsupportedError):
             client.put_from([b"k" * 16], [bytes(BLOCK)], after=1234)
         assert client.put_from([b"k" * 16], [bytes(BLOCK)]) == [True]
+
+
+ON_A_DEVICE = """
+import ctypes, sys, threading
+sys.path.insert(0, sys.argv[2])
+driver = ctypes.CDLL(sys.argv[1], ctypes.RTLD_GLOBAL)  # an engine has loaded its own by now
+import ucm_proxy as u
+from test_memory import BLOCK, Tensor, cache
+
+for name, result, argument in (("alloc", ctypes.c_void_p, ctypes.c_size_t),
+                               ("bytes", ctypes.c_void_p, ctypes.c_void_p),
+                               ("make_event", ctypes.c_uint64, None), ("fire", None, ctypes.c_uint64)):
+    function = getattr(driver, "fake_cuda_" + name)
+    function.restype, function.argtypes = result, [argument] if argument else []
+address = driver.fake_cuda_alloc(8 * BLOCK)  # touching it is a crash
+seen = (ctypes.c_char * (8 * BLOCK)).from_address(driver.fake_cuda_bytes(address))
+blocks = [Tensor(address + n * BLOCK, BLOCK // 2) for n in range(8)]
+keys = [bytes([n]) * 16 for n in range(4)]
+event = driver.fake_cuda_make_event()
+stored = []
+with u.Client(cache()) as client:
+    region = client.register_memory(Tensor(address, 4 * BLOCK))
+    thread = threading.Thread(target=lambda: stored.extend(client.put_from(keys, blocks[:4], after=event)))
+    thread.start()
+    seen[:4 * BLOCK] = bytes(range(256)) * (4 * BLOCK // 256)  # what the stream was still computing
+    driver.fake_cuda_fire(event)
+    thread.join()
+    loaded = client.get_into(keys, blocks[4:])
+    client.deregister_memory(region)
+print(stored, loaded, seen[:4 * BLOCK] == seen[4 * BLOCK:], seen[256:512] == bytes(range(256)))
+"""
+
+
+@pytest.mark.skipif(not DRIVER.exists(), reason="the driver without a device is built with the unit tests")
+def test_blocks_move_between_a_device_and_a_store():
+    """R-2.26, R-5.25: by copies of the device's driver, after the event that the engine recorded."""
+    done = subprocess.run([sys.executable, "-c", ON_A_DEVICE, str(DRIVER), str(pathlib.Path(__file__).parent)],
+                          capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout == f"{[True] * 4} {[True] * 4} True True\n", done.stderr
