@@ -19,6 +19,7 @@
 #include "client/stores/remote/transports.h"
 #include "core/base/completion_queue.h"
 #include "core/base/list.h"
+#include "core/base/warn_gate.h"
 #include "net/rpc/buffer.h"
 #include "net/slot_footer.h"
 #include "net/token_payload.h"
@@ -72,15 +73,15 @@ struct uc_data_plane {
     struct uc_list prerequisites; /* jobs whose event has not fired */
     struct uc_list ready;         /* jobs to advance */
     struct uc_bounce bounce;
-    uint64_t next_deadline_ms;   /* no job is due before */
-    uint64_t may_warn_ms;        /* warnings about single jobs are rate limited */
-    uint64_t verbs_op_count;     /* posted and not done: worth spinning for */
-    uint64_t accepted_count;     /* jobs there have been */
-    uint64_t ended_count;        /* of these, their event has been delivered */
-    int caller_fd;               /* caller mode: what the engine sleeps on, -1 until it asks */
-    int timer_fd;                /* part of it */
-    uint64_t timer_ms;           /* when that fires, or has fired */
-    struct uc_rpc_buffer params; /* of the call being made */
+    uint64_t next_deadline_ms;        /* no job is due before */
+    struct uc_warn_gate job_warnings; /* about single ones */
+    uint64_t verbs_op_count;          /* posted and not done: worth spinning for */
+    uint64_t accepted_count;          /* jobs there have been */
+    uint64_t ended_count;             /* of these, their event has been delivered */
+    int caller_fd;                    /* caller mode: what the engine sleeps on, -1 until it asks */
+    int timer_fd;                     /* part of it */
+    uint64_t timer_ms;                /* when that fires, or has fired */
+    struct uc_rpc_buffer params;      /* of the call being made */
     struct uc_token_mac *mac;
     struct uc_load_sum *sum;
 

@@ -19,21 +19,13 @@ enum {
     POLL_BUDGET = 256,
     EVENTS_PER_WAIT = 16,
     POLL_MS = 1, /* of what has no descriptor: events and copies of devices */
-    WARN_PAUSE_MS = 1000,
     NS_PER_US = 1000,
 };
 
 bool
 uc_plane_may_warn(struct uc_data_plane *plane)
 {
-    uint64_t now_ms = uc_plane_now_ms(plane);
-
-    if (now_ms < plane->may_warn_ms) {
-        return false;
-    }
-
-    plane->may_warn_ms = uc_time_add_ms(now_ms, WARN_PAUSE_MS);
-    return true;
+    return uc_warn_gate_pass(&plane->job_warnings, uc_plane_now_ms(plane), UC_WARN_PAUSE_MS);
 }
 
 void
