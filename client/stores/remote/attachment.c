@@ -163,6 +163,13 @@ start_waiting(struct uc_attachment *attachment)
     }
 }
 
+/* Auto gave the transport up while it was in use here: no job starts over it any more. */
+static bool
+has_to_move(const struct uc_attachment *attachment)
+{
+    return uc_transports_has_given_up(&attachment->plane->transports, attachment->transport);
+}
+
 void
 uc_attachment_add_job(struct uc_attachment *attachment, struct uc_job *job)
 {
@@ -170,7 +177,8 @@ uc_attachment_add_job(struct uc_attachment *attachment, struct uc_job *job)
     if (attachment->is_down || attachment->state == UC_ATTACHMENT_DEAD) {
         uc_job_fail_blocks(job, UC_ERR_UNHEALTHY);
         uc_job_finish(job);
-    } else if (attachment->state == UC_ATTACHMENT_READY && attachment->failure == NULL) {
+    } else if (attachment->state == UC_ATTACHMENT_READY && attachment->failure == NULL &&
+               !has_to_move(attachment)) {
         uc_job_start(job);
     } else {
         uc_list_add(&attachment->waiting, &job->link);
@@ -313,6 +321,10 @@ step_connecting(struct uc_attachment *attachment, uint64_t now_ms)
         attempt_failed(attachment, now_ms, false);
         return now_ms;
     }
+    if (has_to_move(attachment)) {
+        attempt_failed(attachment, now_ms, true);
+        return now_ms;
+    }
     if (!attachment->fabric_noted) {
         return UC_TIME_NEVER_MS; /* the fabric's own deadline */
     }
@@ -344,6 +356,15 @@ step_connecting(struct uc_attachment *attachment, uint64_t now_ms)
     return now_ms;
 }
 
+/* Make it anew; jobs wait for that. */
+static void
+reconnect(struct uc_attachment *attachment, uint64_t now_ms)
+{
+    uc_plane_count(attachment->plane, UC_COUNT_reconnects, 1);
+    attachment->address_idx = 0;
+    attempt_failed(attachment, now_ms, true);
+}
+
 static uint64_t
 step_ready(struct uc_attachment *attachment, uint64_t now_ms)
 {
@@ -365,6 +386,10 @@ step_ready(struct uc_attachment *attachment, uint64_t now_ms)
         begin_drain(attachment);
         return now_ms;
     }
+    if (has_to_move(attachment) && uc_list_is_empty(&attachment->active)) {
+        reconnect(attachment, now_ms);
+        return now_ms;
+    }
     return attachment->ping_pending ? lease_end_ms : ping_ms;
 }
 
@@ -379,10 +404,7 @@ step_draining(struct uc_attachment *attachment, uint64_t now_ms)
         return UC_TIME_NEVER_MS; /* their calls have deadlines */
     }
 
-    uc_attachment_drop_rpc(attachment);
-    uc_plane_count(attachment->plane, UC_COUNT_reconnects, 1);
-    attachment->address_idx = 0;
-    attempt_failed(attachment, now_ms, true);
+    reconnect(attachment, now_ms); /* drops the connection */
     return now_ms;
 }
 

@@ -261,10 +261,7 @@ on_fabric_state(void *context, struct uc_fabric_endpoint *endpoint, enum uc_stat
 static bool
 is_avoided(const struct uc_attachment *attachment, size_t id)
 {
-    return attachment->avoid[id] ||
-           (id == UC_TRANSPORT_VERBS &&
-                   atomic_load_explicit(&attachment->plane->transports.registration_failed,
-                           memory_order_relaxed));
+    return attachment->avoid[id] || uc_transports_has_given_up(&attachment->plane->transports, id);
 }
 
 /*
@@ -330,16 +327,23 @@ uc_attachment_skip_offer(struct uc_attachment *attachment)
 static enum uc_status
 no_transport(const struct uc_attachment *attachment)
 {
+    const struct uc_transports *transports = &attachment->plane->transports;
     char names[ADDRESS_BYTES] = "none";
+    const char *given_up = "";
     size_t length = 0;
 
     for (size_t idx = 0; idx < attachment->offer_count && length < sizeof(names); idx++) {
         length += (size_t)snprintf(names + length, sizeof(names) - length, "%s%s",
                 idx == 0 ? "" : ", ", attachment->offers[idx].name);
     }
+    for (size_t id = 0; id < UC_TRANSPORT_COUNT; id++) {
+        if (uc_transports_has_given_up(transports, id)) {
+            given_up = ", but a registration of memory failed here, see above";
+        }
+    }
     return uc_error(UC_ERR_UNSUPPORTED,
-            "server %s: no transport in common with `fabric: %s`; the server offers %s",
-            attachment->server->name, attachment->plane->config->fabric_text, names);
+            "server %s: no transport in common with `fabric: %s`; the server offers %s%s",
+            attachment->server->name, attachment->plane->config->fabric_text, names, given_up);
 }
 
 static void

@@ -111,14 +111,28 @@ describe_memory(void *address, uint64_t length_bytes)
     return memory;
 }
 
-/* Auto: from now on without the transport that needs what it cannot have. Said once. */
+/*
+ * Auto: from now on without the transport that needs what it cannot have. Blocks in this memory could as well go
+ * through the bounce buffers, if those are registered, and all others directly; but an engine registers what it
+ * moves most, and a copy there, behind the few buffers, costs more than the next transport does.
+ */
 static void
 give_up_transport(struct uc_transports *transports, size_t id)
 {
-    if (!atomic_exchange_explicit(&transports->registration_failed, true, memory_order_relaxed)) {
-        uc_log_warn("remote store: %s cannot register memory and is not used from now on: %s",
-                transport_names[id], uc_last_error());
-    }
+    atomic_store_explicit(&transports->given_up[id], true, memory_order_relaxed);
+    uc_log_warn("remote store: %s cannot register memory and is not used from now on: %s",
+            transport_names[id], uc_last_error());
+}
+
+/* @return whether memory is registered with this transport at all */
+static bool
+wants_registration(const struct uc_transports *transports, size_t id)
+{
+    const struct uc_transport *transport = &transports->items[id];
+
+    return transport->fabric != NULL &&
+           (transport->caps.needs_registration || transport->caps.uses_registration) &&
+           !uc_transports_has_given_up(transports, id);
 }
 
 enum uc_status
@@ -132,8 +146,7 @@ uc_transports_register(struct uc_transports *transports, void *address, uint64_t
         struct uc_transport *transport = &transports->items[id];
         enum uc_status status;
 
-        if (transport->fabric == NULL ||
-                !(transport->caps.needs_registration || transport->caps.uses_registration)) {
+        if (!wants_registration(transports, id)) {
             continue;
         }
         uc_mutex_lock(&transports->register_lock);
@@ -149,7 +162,10 @@ uc_transports_register(struct uc_transports *transports, void *address, uint64_t
         }
         if (!transports->is_auto) {
             uc_transports_deregister(transports, &local);
-            return status;
+            return uc_error(status,
+                    "remote store: `fabric: %s` cannot register %llu bytes, and `fabric: auto`, which would "
+                    "do without it, is not set: %s",
+                    transport_names[id], (unsigned long long)length_bytes, uc_last_error());
         }
         give_up_transport(transports, id);
     }

@@ -39,8 +39,9 @@ struct uc_transport {
 
 struct uc_transports {
     struct uc_transport items[UC_TRANSPORT_COUNT];
-    struct uc_mutex register_lock;   /* the fabrics allow one registration at a time */
-    atomic_bool registration_failed; /* auto: verbs could not register, so tcp is taken */
+    struct uc_mutex register_lock; /* the fabrics allow one registration at a time */
+    /* Auto: it could not register what it needs to, so the next one is taken. Set by who registers, never reset. */
+    atomic_bool given_up[UC_TRANSPORT_COUNT];
     bool is_auto;
     uint32_t max_piece_count; /* per operation, on the most modest one */
 };
@@ -61,9 +62,18 @@ UC_MUST_CHECK enum uc_status uc_transports_open(
 /** No endpoint and no registered memory may be left. Zeroed ones are allowed. */
 void uc_transports_close(struct uc_transports *transports);
 
+/** @return whether auto is to do without it; what was submitted after a failed registration sees it. Any thread. */
+static inline bool
+uc_transports_has_given_up(const struct uc_transports *transports, size_t id)
+{
+    return atomic_load_explicit(&transports->given_up[id], memory_order_relaxed);
+}
+
 /**
- * All or nothing, but for transports that need none, and for auto: there a refusal by verbs is logged and ends the
- * use of verbs.
+ * All or nothing, but for transports that need none, and for auto: there a refusal by one that needs it is logged and
+ * ends its use. Jobs that move over it end in peace, later ones go by the next transport.
+ *
+ * @retval other  what the demanded transport answered; the text names the limit that was met and what to do about it
  */
 UC_MUST_CHECK enum uc_status uc_transports_register(struct uc_transports *transports, void *address,
         uint64_t length_bytes, struct uc_local_memory *local_out);
