@@ -184,12 +184,13 @@ class Store(Case):
                     self.assertIsNone(report[phase]["ratio"])
                     self.assertGreater(len(report[phase]["reason"]), 10)
                 else:
+                    self.assertEqual(report[phase]["limits"][0], limit)
                     ratio = report[phase]["gbytes_per_s"] / limit["gbytes_per_s"]
                     self.assertAlmostEqual(report[phase]["ratio"], ratio, delta=ratio / 1000)
                 limits.append(limit and limit["name"])
         self.assertEqual(limits[:-2], [None, None, None, None, None, "memcpy_cold", "memcpy_cold", "memcpy_cold"])
         # Where O_DIRECT or io_uring is not to be had, the medium has no limit.
-        self.assertIn(limits[-2:], (["io_uring_write", "io_uring_read"], [None, None]))
+        self.assertIn(limits[-2:], (["io_uring_new_files", "io_uring_read"], [None, None]))
         self.assertEqual(list(pathlib.Path(self.folder).glob("**/.ucm-bench-*")), [])
 
     def test_store_puts_blocks_of_its_own_in_every_run(self):
@@ -200,6 +201,23 @@ class Store(Case):
             files = [path for path in pathlib.Path(self.folder).glob("blocks/**/*")
                      if path.is_file() and path.stat().st_size > 65536]
             self.assertEqual(len(files), run_count * 300)
+
+    def test_store_takes_medians_over_rounds(self):
+        lines = posix(self.folder) + ["  direct_io: on"]
+        for huge_pages in ("on", "off"):
+            result = self.store(lines, "--direct-by", "uring", "--rounds", 3, "--huge-pages", huge_pages)
+            if result.returncode != 0 and "O_DIRECT" in result.stderr:
+                self.skipTest("no O_DIRECT here")
+            self.assertEqual(result.returncode, 0, result.stderr[-4000:])
+            report = json.loads(result.stdout)
+            self.assertEqual(report["sweeps"], 3)
+            self.assertEqual(report["huge_pages"], huge_pages == "on")
+            self.assertEqual(report["put"]["ops"], 900)
+            self.assertEqual(sorted(report["put"]["rounds"])[1], report["put"]["gbytes_per_s"])
+            if report["put"]["limit"] is not None:
+                names = [limit["name"] for limit in report["put"]["limits"]]
+                self.assertEqual(names, ["io_uring_new_files", "io_uring_one_file", "io_uring_overwrite"])
+                self.assertEqual(report["direct_new_files"]["ops"], 900)
 
     def stuck(self, polls):
         lines = ["type: store", f"store: {os.environ['UCM_TEST_STUCK']}", "config:", f"  empty_polls: {polls}"]

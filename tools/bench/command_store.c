@@ -30,6 +30,7 @@ uc_bench_store(int argc, char *const argv[])
     }
 
     uc_store_report_print(&options, &report, stdout);
+    uc_store_rounds_fini(&report.rounds);
     if (fflush(stdout) != 0) {
         (void)fprintf(stderr, "ucm-bench store: the report could not be written\n");
         return UC_BENCH_FAILED;

@@ -11,13 +11,15 @@
 #include <ucm/compiler.h>
 #include <ucm/status.h>
 
-/** One job: the whole file in order, by io_uring with O_DIRECT. */
+/** One job: so many blocks in order, by io_uring with O_DIRECT. */
 struct uc_fio_job {
-    const char *directory; /* of the file, which is called `limit` */
+    const char *directory; /* of the files: `limit`, or `limit.0.N` for each block */
     uint64_t block_bytes;
     uint64_t blocks;
     uint64_t depth;
     bool write;
+    bool huge_pages; /* ask for them, for the blocks in memory */
+    bool new_files; /* each block makes and writes a file of its own; otherwise one file, laid out before */
 };
 
 /** @return whether fio can be started. */

@@ -18,6 +18,7 @@
 #include <ucm/status.h>
 
 #include "tools/bench/store_limit.h"
+#include "tools/bench/store_rounds.h"
 
 enum {
     UC_STORE_DEPTH_MAX = 1024
@@ -35,16 +36,18 @@ struct uc_store_options {
     uint64_t block_bytes;
     uint64_t depth; /* jobs in flight, a block each */
     uint64_t seconds;
+    uint64_t rounds;  /* at least */
     uint64_t warm_up; /* sweeps that are not measured */
     uint64_t ttl_ms;  /* 0 = none */
     uint64_t stall_ms;
     uint64_t cache_bytes; /* of this host's last level; 0 = not known */
     bool spawn_server;
+    bool huge_pages; /* for blocks that go to a medium */
     bool json;
     bool help;
 };
 
-/** One kind of operation over all sweeps. */
+/** One kind of operation over all rounds. */
 struct uc_store_phase {
     const char *name; /* static storage; NULL = not measured */
     uint64_t ops;
@@ -54,23 +57,13 @@ struct uc_store_phase {
     double p99_us;
 };
 
-/** Put and get, then the yardsticks. */
-enum uc_store_phase_idx {
-    UC_STORE_PUT,
-    UC_STORE_GET,
-    UC_STORE_MEMCPY_COLD,   /* into memory that left the processor's caches long ago */
-    UC_STORE_MEMCPY_REUSED, /* into as many buffers as are in flight */
-    UC_STORE_DIRECT_WRITE,
-    UC_STORE_DIRECT_READ,
-    UC_STORE_PHASE_COUNT,
-};
-
 struct uc_store_report {
     struct uc_store_phase phases[UC_STORE_PHASE_COUNT];
+    struct uc_store_rounds rounds;
     struct uc_store_limits limits;
-    bool is_fio;       /* who moved the file of the medium: fio, or the bare loop */
+    bool is_fio;       /* who moved the files of the medium: fio, or the bare loop */
+    bool huge_pages;   /* asked for, for the blocks and for fio */
     bool is_abandoned; /* jobs are still in flight: their memory was not given back */
-    uint64_t sweeps;
     uint64_t verified_bytes;
     uint64_t missing_blocks; /* put, and not there for the get */
     uint64_t refused_blocks; /* put windows that found no space */
@@ -85,8 +78,8 @@ UC_MUST_CHECK enum uc_status uc_store_options_parse(
 void uc_store_options_print_help(FILE *file);
 
 /**
- * @param[out] report  complete on success; after a failure only is_abandoned is set: then the process must end without
- *                     calling anything that runs at exit
+ * @param[out] report  zeroed before. Complete on success: give its rounds back. After a failure only is_abandoned is
+ *                     set: then the process must end without calling anything that runs at exit
  * @retval UC_ERR_TIMEOUT  nothing has ended for so long as the options say
  * @retval as uc_topology_expand(), uc_assembler_create(); UC_ERR_OUT_OF_MEMORY for the working set
  */
@@ -97,16 +90,13 @@ UC_MUST_CHECK enum uc_status uc_store_run(
 void uc_store_report_print(
         const struct uc_store_options *options, const struct uc_store_report *report, FILE *file);
 
-/** GB/s (10⁹ bytes), 0 if nothing was measured. */
-double uc_store_phase_gb_per_s(const struct uc_store_phase *phase);
-
 /**
  * What bounds put or get.
  *
- * @param[out] reason_out  why there is no limit, static storage
- * @return the phase that measured it, NULL = there is none
+ * @param[out] reason_out  why there is no limit, static storage; NULL if there is
+ * @return the phase that measured it, UC_STORE_PHASE_COUNT = there is none
  */
-const struct uc_store_phase *uc_store_report_limit(
+enum uc_store_phase_idx uc_store_report_limit(
         const struct uc_store_report *report, enum uc_store_phase_idx idx, const char **reason_out);
 
 #endif /* UC_BENCH_STORE_H */

@@ -18,7 +18,7 @@ enum {
 enum uc_store_limit_kind {
     UC_STORE_LIMIT_NONE,
     UC_STORE_LIMIT_MEMORY, /* memcpy over the blocks of a sweep */
-    UC_STORE_LIMIT_MEDIUM, /* one file in the same directory, O_DIRECT */
+    UC_STORE_LIMIT_MEDIUM, /* files in the same directory, O_DIRECT */
 };
 
 /** Plain value: copy it freely. */

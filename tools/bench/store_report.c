@@ -5,88 +5,117 @@
 
 #include "tools/bench/store.h"
 
-double
-uc_store_phase_gb_per_s(const struct uc_store_phase *phase)
-{
-    return phase->seconds > 0 ? (double)phase->bytes / phase->seconds / 1e9 : 0;
-}
-
 static double
-ops_per_s(const struct uc_store_phase *phase)
+ops_per_s(const struct uc_store_report *report, enum uc_store_phase_idx idx)
 {
-    return phase->seconds > 0 ? (double)phase->ops / phase->seconds : 0;
+    const struct uc_store_phase *phase = &report->phases[idx];
+    double rate = uc_store_rounds_rate(&report->rounds, idx).median;
+
+    return phase->bytes > 0 ? rate * 1e9 * (double)phase->ops / (double)phase->bytes : 0;
 }
 
-const struct uc_store_phase *
+enum uc_store_phase_idx
 uc_store_report_limit(
         const struct uc_store_report *report, enum uc_store_phase_idx idx, const char **reason_out)
 {
     bool is_put = idx == UC_STORE_PUT;
     const struct uc_store_limit *limit = is_put ? &report->limits.put : &report->limits.get;
-    enum uc_store_phase_idx yardstick = is_put ? UC_STORE_DIRECT_WRITE : UC_STORE_DIRECT_READ;
+    enum uc_store_phase_idx yardstick = is_put ? UC_STORE_NEW_FILES : UC_STORE_READ;
 
     if (limit->kind == UC_STORE_LIMIT_NONE) {
         *reason_out = limit->reason;
-        return NULL;
+        return UC_STORE_PHASE_COUNT;
     }
     if (limit->kind == UC_STORE_LIMIT_MEMORY) {
         yardstick = UC_STORE_MEMCPY_COLD;
     }
-    if (uc_store_phase_gb_per_s(&report->phases[yardstick]) <= 0) {
+    if (uc_store_rounds_rate(&report->rounds, yardstick).median <= 0) {
         *reason_out = "the medium could not be measured, see standard error";
-        return NULL;
+        return UC_STORE_PHASE_COUNT;
     }
-    return &report->phases[yardstick];
+    *reason_out = NULL;
+    return yardstick;
 }
 
 /* Who measured it, as a word. */
 static const char *
-limit_name(const struct uc_store_report *report, const struct uc_store_phase *limit)
+limit_name(const struct uc_store_report *report, enum uc_store_phase_idx limit)
 {
-    if (limit == &report->phases[UC_STORE_DIRECT_WRITE]) {
-        return report->is_fio ? "fio_write" : "io_uring_write";
-    }
-    if (limit == &report->phases[UC_STORE_DIRECT_READ]) {
-        return report->is_fio ? "fio_read" : "io_uring_read";
-    }
-    return limit->name;
+    static const char *const names[UC_STORE_PHASE_COUNT][2] = {
+            [UC_STORE_MEMCPY_COLD] = {"memcpy_cold", "memcpy_cold"},
+            [UC_STORE_NEW_FILES] = {"io_uring_new_files", "fio_new_files"},
+            [UC_STORE_ONE_FILE] = {"io_uring_one_file", "fio_one_file"},
+            [UC_STORE_OVERWRITE] = {"io_uring_overwrite", "fio_overwrite"},
+            [UC_STORE_READ] = {"io_uring_read", "fio_read"},
+    };
+
+    return names[limit][report->is_fio];
 }
 
-static double
-ratio(const struct uc_store_phase *phase, const struct uc_store_phase *limit)
+/*
+ * The last of what a phase is compared with, from the limit on: puts to new files also with the two ways to write that
+ * need no new space, which are no limit of theirs but tell what the space costs.
+ */
+static enum uc_store_phase_idx
+last_limit(enum uc_store_phase_idx limit)
 {
-    return uc_store_phase_gb_per_s(phase) / uc_store_phase_gb_per_s(limit);
+    return limit == UC_STORE_NEW_FILES ? UC_STORE_OVERWRITE : limit;
 }
 
 static json_t *
-phase_json(const struct uc_store_phase *phase)
+phase_json(const struct uc_store_report *report, enum uc_store_phase_idx idx)
 {
-    return json_pack("{s:I, s:I, s:f, s:f, s:f}", "ops", (json_int_t)phase->ops, "bytes",
-            (json_int_t)phase->bytes, "seconds", phase->seconds, "gbytes_per_s",
-            uc_store_phase_gb_per_s(phase), "ops_per_s", ops_per_s(phase));
+    const struct uc_store_phase *phase = &report->phases[idx];
+    struct uc_store_median rate = uc_store_rounds_rate(&report->rounds, idx);
+    json_t *rounds = json_array();
+
+    for (size_t at = 0; at < report->rounds.count; at++) {
+        (void)json_array_append_new(rounds, json_real(report->rounds.list[at].rates[idx]));
+    }
+    return json_pack("{s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:o}", "ops", (json_int_t)phase->ops,
+            "bytes", (json_int_t)phase->bytes, "seconds", phase->seconds, "gbytes_per_s",
+            rate.median, "gbytes_per_s_min", rate.min, "gbytes_per_s_max", rate.max, "ops_per_s",
+            ops_per_s(report, idx), "rounds", rounds);
 }
 
-/* Put or get: latencies, and the limit beside it. */
+static json_t *
+limit_json(const struct uc_store_report *report, enum uc_store_phase_idx idx,
+        enum uc_store_phase_idx limit)
+{
+    struct uc_store_median ratio = uc_store_rounds_ratio(&report->rounds, idx, limit);
+
+    return json_pack("{s:s, s:f, s:f, s:f, s:f}", "name", limit_name(report, limit), "gbytes_per_s",
+            uc_store_rounds_rate(&report->rounds, limit).median, "ratio", ratio.median, "ratio_min",
+            ratio.min, "ratio_max", ratio.max);
+}
+
+/* Put or get: latencies, and beside it the limit and what else it is compared with. */
 static json_t *
 direction_json(const struct uc_store_report *report, enum uc_store_phase_idx idx)
 {
     const struct uc_store_phase *phase = &report->phases[idx];
     const char *reason = NULL;
-    const struct uc_store_phase *limit = uc_store_report_limit(report, idx, &reason);
-    json_t *object = phase_json(phase);
+    enum uc_store_phase_idx limit = uc_store_report_limit(report, idx, &reason);
+    json_t *object = phase_json(report, idx);
+    json_t *limits = json_array();
 
     (void)json_object_set_new(object, "p50_us", json_real(phase->p50_us));
     (void)json_object_set_new(object, "p99_us", json_real(phase->p99_us));
-    if (limit == NULL) {
+    if (reason != NULL) {
         (void)json_object_set_new(object, "limit", json_null());
         (void)json_object_set_new(object, "ratio", json_null());
         (void)json_object_set_new(object, "reason", json_string(reason));
     } else {
-        (void)json_object_set_new(object, "limit",
-                json_pack("{s:s, s:f}", "name", limit_name(report, limit), "gbytes_per_s",
-                        uc_store_phase_gb_per_s(limit)));
-        (void)json_object_set_new(object, "ratio", json_real(ratio(phase, limit)));
+        json_t *first = limit_json(report, idx, limit);
+
+        (void)json_object_set(object, "ratio", json_object_get(first, "ratio"));
+        (void)json_object_set_new(object, "limit", first);
+        for (size_t at = limit; at <= last_limit(limit); at++) {
+            (void)json_array_append_new(
+                    limits, limit_json(report, idx, (enum uc_store_phase_idx)at));
+        }
     }
+    (void)json_object_set_new(object, "limits", limits);
     return object;
 }
 
@@ -119,15 +148,16 @@ print_json(const struct uc_store_options *options, const struct uc_store_report 
             options->config_path, "blocks", (json_int_t)options->blocks, "block_bytes",
             (json_int_t)options->block_bytes, "depth", (json_int_t)options->depth,
             "working_set_bytes", (json_int_t)working_set, "last_level_cache_bytes",
-            (json_int_t)options->cache_bytes, "sweeps", (json_int_t)report->sweeps);
+            (json_int_t)options->cache_bytes, "sweeps", (json_int_t)report->rounds.count);
 
+    (void)json_object_set_new(root, "huge_pages", json_boolean(report->huge_pages));
     (void)json_object_set_new(root, "put", direction_json(report, UC_STORE_PUT));
     (void)json_object_set_new(root, "get", direction_json(report, UC_STORE_GET));
     for (size_t idx = UC_STORE_GET + 1; idx < UC_STORE_PHASE_COUNT; idx++) {
-        const struct uc_store_phase *phase = &report->phases[idx];
+        const char *name = report->phases[idx].name;
 
-        if (phase->name != NULL) {
-            (void)json_object_set_new(root, phase->name, phase_json(phase));
+        if (name != NULL) {
+            (void)json_object_set_new(root, name, phase_json(report, (enum uc_store_phase_idx)idx));
         }
     }
     add_counts(report, root);
@@ -137,20 +167,25 @@ print_json(const struct uc_store_options *options, const struct uc_store_report 
     json_decref(root);
 }
 
-/* What a row says beside its rate: percentiles and limit of put and get, nothing for yardsticks. */
+/* What a row says beside its rate: percentiles and limits of put and get, nothing for yardsticks. */
 static void
 print_direction(const struct uc_store_report *report, enum uc_store_phase_idx idx, FILE *file)
 {
     const struct uc_store_phase *phase = &report->phases[idx];
     const char *reason = NULL;
-    const struct uc_store_phase *limit = uc_store_report_limit(report, idx, &reason);
+    enum uc_store_phase_idx limit = uc_store_report_limit(report, idx, &reason);
 
     (void)fprintf(file, " %12.1f %12.1f", phase->p50_us, phase->p99_us);
-    if (limit == NULL) {
+    if (reason != NULL) {
         (void)fprintf(file, "  no limit (%s)\n", reason);
-    } else {
-        (void)fprintf(file, "  %.3f of %s\n", ratio(phase, limit), limit_name(report, limit));
+        return;
     }
+    for (size_t at = limit; at <= last_limit(limit); at++) {
+        (void)fprintf(file, "%s%.3f of %s", at == limit ? "  " : ", ",
+                uc_store_rounds_ratio(&report->rounds, idx, (enum uc_store_phase_idx)at).median,
+                limit_name(report, (enum uc_store_phase_idx)at));
+    }
+    (void)fputc('\n', file);
 }
 
 static void
@@ -159,19 +194,19 @@ print_table(
 {
     (void)fprintf(file,
             "topology %s, %" PRIu64 " blocks of %" PRIu64 " bytes, %" PRIu64 " in flight, %" PRIu64
-            " sweeps\n\n%-14s %10s %12s %12s %12s\n",
+            " sweeps (medians)\n\n%-16s %10s %12s %12s %12s\n",
             options->config_path, options->blocks, options->block_bytes, options->depth,
-            report->sweeps, "", "GB/s", "blocks/s", "p50 (us)", "p99 (us)");
-    for (size_t idx = 0; idx < UC_STORE_PHASE_COUNT; idx++) {
+            (uint64_t)report->rounds.count, "", "GB/s", "blocks/s", "p50 (us)", "p99 (us)");
+    for (enum uc_store_phase_idx idx = UC_STORE_PUT; idx < UC_STORE_PHASE_COUNT; idx++) {
         const struct uc_store_phase *phase = &report->phases[idx];
 
         if (phase->name == NULL) {
             continue;
         }
-        (void)fprintf(file, "%-14s %10.3f %12.0f", phase->name, uc_store_phase_gb_per_s(phase),
-                ops_per_s(phase));
+        (void)fprintf(file, "%-16s %10.3f %12.0f", phase->name,
+                uc_store_rounds_rate(&report->rounds, idx).median, ops_per_s(report, idx));
         if (idx <= UC_STORE_GET) {
-            print_direction(report, (enum uc_store_phase_idx)idx, file);
+            print_direction(report, idx, file);
         } else {
             (void)fputc('\n', file);
         }

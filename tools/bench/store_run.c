@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Sweeps: put all blocks, get them back, compare; in turn with what bounds both. */
+/* Rounds: put all blocks, get them back, compare; in turn with what bounds both. */
 
 #include <errno.h>
 #include <stdlib.h>
@@ -15,6 +15,7 @@
 #include "tools/bench/file_yardstick.h"
 #include "tools/bench/replay_servers.h"
 #include "tools/bench/store.h"
+#include "tools/bench/store_memory.h"
 #include "tools/bench/store_window.h"
 #include "tools/bench/topology.h"
 
@@ -26,6 +27,7 @@ struct sweeps {
     struct uc_store_bench bench;
     struct uc_file_yardstick medium;
     bool has_medium;
+    struct uc_store_moves passes[UC_STORE_PHASE_COUNT]; /* of the round that runs; no latencies */
 };
 
 enum {
@@ -95,13 +97,15 @@ take_memory(struct uc_store_bench *bench)
 {
     const struct uc_store_options *options = bench->options;
     uint64_t half_bytes = options->blocks * options->block_bytes;
-    void *memory;
-    enum uc_status status = uc_memory_alloc(2 * half_bytes, &memory);
+    enum uc_status status;
 
+    /* Of a block in small pages the kernel makes several requests; both sides have the same, or neither is comparable. */
+    bench->report.huge_pages =
+            options->huge_pages && bench->report.limits.put.kind == UC_STORE_LIMIT_MEDIUM;
+    status = uc_store_memory_alloc(2 * half_bytes, bench->report.huge_pages, &bench->source);
     if (status != UC_OK) {
         return status;
     }
-    bench->source = memory;
     bench->target = bench->source + half_bytes;
     memset(bench->target, 0, half_bytes); /* no first touch of a page is measured */
     for (uint64_t idx = 0; idx < options->blocks; idx++) {
@@ -109,7 +113,7 @@ take_memory(struct uc_store_bench *bench)
                 idx, bench->source + idx * options->block_bytes, options->block_bytes);
     }
     status = uc_worker_register_memory(
-            bench->worker, memory, 2 * half_bytes, UC_MEMORY_HOST, &bench->region_idx);
+            bench->worker, bench->source, 2 * half_bytes, UC_MEMORY_HOST, &bench->region_idx);
     bench->is_registered = status == UC_OK;
     return status;
 }
@@ -128,7 +132,8 @@ open_medium(struct sweeps *sweeps)
             .target = sweeps->bench.target,
             .block_bytes = options->block_bytes,
             .blocks = options->blocks,
-            .depth = options->depth};
+            .depth = options->depth,
+            .huge_pages = sweeps->bench.report.huge_pages};
     if (sweeps->medium.directory[0] == '\0') {
         return UC_OK;
     }
@@ -172,9 +177,11 @@ close_sweeps(struct sweeps *sweeps)
         (void)uc_worker_deregister_memory(bench->worker, bench->region_idx);
     }
     uc_assembler_destroy(sweeps->assembler);
-    uc_memory_free(bench->source, 2 * sweeps->options->blocks * sweeps->options->block_bytes);
+    uc_store_memory_free(bench->source, 2 * sweeps->options->blocks * sweeps->options->block_bytes,
+            bench->report.huge_pages);
     uc_latency_fini(&bench->put.latency);
     uc_latency_fini(&bench->get.latency);
+    uc_store_rounds_fini(&bench->report.rounds);
     return uc_replay_servers_close(&sweeps->servers);
 }
 
@@ -199,12 +206,29 @@ check_target(struct uc_store_bench *bench)
     }
 }
 
+/* Yardsticks that measure nothing stay without a name. */
+static const char *const yardstick_names[UC_STORE_PHASE_COUNT] = {
+        [UC_STORE_MEMCPY_COLD] = "memcpy_cold",
+        [UC_STORE_MEMCPY_REUSED] = "memcpy_reused",
+        [UC_STORE_NEW_FILES] = "direct_new_files",
+        [UC_STORE_ONE_FILE] = "direct_one_file",
+        [UC_STORE_OVERWRITE] = "direct_overwrite",
+        [UC_STORE_READ] = "direct_read",
+};
+
 static void
-add_phase(struct uc_store_phase *phase, const struct uc_store_options *options, uint64_t ns)
+add_yardstick(struct sweeps *sweeps, enum uc_store_phase_idx idx, uint64_t ns)
 {
+    const struct uc_store_options *options = sweeps->options;
+    struct uc_store_phase *phase = &sweeps->bench.report.phases[idx];
+    uint64_t bytes = options->blocks * options->block_bytes;
+
+    phase->name = yardstick_names[idx];
     phase->ops += options->blocks;
-    phase->bytes += options->blocks * options->block_bytes;
+    phase->bytes += bytes;
     phase->seconds += (double)ns / 1e9;
+    sweeps->passes[idx].bytes += bytes;
+    sweeps->passes[idx].elapsed_ns += ns;
 }
 
 /* What one thread copies: into as much memory as it comes from, and into as many buffers as are in flight. */
@@ -226,26 +250,24 @@ copy_all(struct sweeps *sweeps)
         memcpy(bench->target + idx % depth * block_bytes, bench->source + idx * block_bytes,
                 block_bytes);
     }
-    add_phase(&bench->report.phases[UC_STORE_MEMCPY_COLD], options, middle_ns - start_ns);
-    add_phase(
-            &bench->report.phases[UC_STORE_MEMCPY_REUSED], options, uc_clock_now_ns() - middle_ns);
+    add_yardstick(sweeps, UC_STORE_MEMCPY_COLD, middle_ns - start_ns);
+    add_yardstick(sweeps, UC_STORE_MEMCPY_REUSED, uc_clock_now_ns() - middle_ns);
 }
 
 /* A medium that cannot be measured costs the ratio, unless it was asked for by name. */
 static enum uc_status
-measure_medium(struct sweeps *sweeps, enum uc_store_phase_idx idx)
+measure_medium(struct sweeps *sweeps, enum uc_store_phase_idx idx, enum uc_file_yardstick_kind kind)
 {
-    bool is_write = idx == UC_STORE_DIRECT_WRITE;
     uint64_t ns = 0;
     enum uc_status status;
 
     if (!sweeps->has_medium) {
         return UC_OK;
     }
-    status = is_write ? uc_file_yardstick_write(&sweeps->medium, &ns)
-                      : uc_file_yardstick_read(&sweeps->medium, &ns);
+    uc_file_yardstick_settle(&sweeps->medium);
+    status = uc_file_yardstick_run(&sweeps->medium, kind, &ns);
     if (status == UC_OK) {
-        add_phase(&sweeps->bench.report.phases[idx], sweeps->options, ns);
+        add_yardstick(sweeps, idx, ns);
         return UC_OK;
     }
     sweeps->has_medium = false;
@@ -256,13 +278,36 @@ measure_medium(struct sweeps *sweeps, enum uc_store_phase_idx idx)
     return status;
 }
 
-/* New blocks in every sweep: a put of what is there already would move nothing. */
 static enum uc_status
-put_all(struct uc_store_bench *bench)
+bound_puts(struct sweeps *sweeps)
 {
+    enum uc_status status;
+
+    copy_all(sweeps);
+    status = measure_medium(sweeps, UC_STORE_NEW_FILES, UC_FILE_NEW_FILES);
+    if (status == UC_OK) {
+        status = measure_medium(sweeps, UC_STORE_ONE_FILE, UC_FILE_ONE_FILE);
+    }
+    return status == UC_OK ? measure_medium(sweeps, UC_STORE_OVERWRITE, UC_FILE_OVERWRITE) : status;
+}
+
+/* Behind those of the puts, which make the file. */
+static enum uc_status
+bound_gets(struct sweeps *sweeps)
+{
+    copy_all(sweeps);
+    return measure_medium(sweeps, UC_STORE_READ, UC_FILE_READ);
+}
+
+/* New blocks in every round: a put of what is there already would move nothing. */
+static enum uc_status
+put_all(struct sweeps *sweeps)
+{
+    struct uc_store_bench *bench = &sweeps->bench;
     uint64_t blocks = bench->options->blocks;
     enum uc_status status = UC_OK;
 
+    uc_file_yardstick_settle(&sweeps->medium);
     bench->first_id = bench->next_block;
     for (uint64_t first = 0; first < blocks && status == UC_OK; first += UC_STORE_WINDOW_MAX) {
         status = uc_store_window_put(bench, first);
@@ -271,14 +316,16 @@ put_all(struct uc_store_bench *bench)
 }
 
 static enum uc_status
-get_all(struct uc_store_bench *bench)
+get_all(struct sweeps *sweeps)
 {
+    struct uc_store_bench *bench = &sweeps->bench;
     uint64_t blocks = bench->options->blocks;
     enum uc_status status = UC_OK;
 
     /* What a failed load leaves behind must not look like the block. */
     memset(bench->target, 0xA5, blocks * bench->options->block_bytes);
     memset(bench->got, 0, blocks);
+    uc_file_yardstick_settle(&sweeps->medium);
     for (uint64_t first = 0; first < blocks && status == UC_OK; first += UC_STORE_WINDOW_MAX) {
         status = uc_store_window_get(bench, first);
     }
@@ -288,27 +335,53 @@ get_all(struct uc_store_bench *bench)
     return status;
 }
 
-/* Each direction and what bounds it follow each other: a machine whose pace changes changes both. */
-static enum uc_status
-sweep(struct sweeps *sweeps)
+static double
+rate(uint64_t bytes, uint64_t ns)
 {
-    struct uc_store_bench *bench = &sweeps->bench;
-    enum uc_status status = put_all(bench);
+    return ns > 0 ? (double)bytes / (double)ns : 0;
+}
 
-    if (status == UC_OK) {
-        copy_all(sweeps);
-        status = measure_medium(sweeps, UC_STORE_DIRECT_WRITE);
+/* @param[in] put, get  as they were before the round */
+static enum uc_status
+note_round(
+        struct sweeps *sweeps, const struct uc_store_moves *put, const struct uc_store_moves *get)
+{
+    const struct uc_store_bench *bench = &sweeps->bench;
+    struct uc_store_round round;
+
+    for (size_t idx = 0; idx < UC_STORE_PHASE_COUNT; idx++) {
+        round.rates[idx] = rate(sweeps->passes[idx].bytes, sweeps->passes[idx].elapsed_ns);
     }
-    if (status == UC_OK) {
-        status = get_all(bench);
+    round.rates[UC_STORE_PUT] =
+            rate(bench->put.bytes - put->bytes, bench->put.elapsed_ns - put->elapsed_ns);
+    round.rates[UC_STORE_GET] =
+            rate(bench->get.bytes - get->bytes, bench->get.elapsed_ns - get->elapsed_ns);
+    return uc_store_rounds_add(&sweeps->bench.report.rounds, &round);
+}
+
+/*
+ * Each direction and what bounds it follow each other: a machine whose pace changes changes both. Which of them is first
+ * alternates, as the first one meets a medium that has rested.
+ */
+static enum uc_status
+run_round(struct sweeps *sweeps)
+{
+    static enum uc_status (*const steps[2][4])(struct sweeps * sweeps) = {
+            {put_all, bound_puts, get_all, bound_gets},
+            {bound_puts, put_all, bound_gets, get_all},
+    };
+    struct uc_store_bench *bench = &sweeps->bench;
+    struct uc_store_moves put = bench->put;
+    struct uc_store_moves get = bench->get;
+    enum uc_status status = UC_OK;
+
+    memset(sweeps->passes, 0, sizeof(sweeps->passes));
+    for (size_t idx = 0; idx < 4 && status == UC_OK; idx++) {
+        status = steps[bench->report.rounds.count % 2][idx](sweeps);
     }
-    if (status == UC_OK) {
-        copy_all(sweeps);
-        status = measure_medium(sweeps, UC_STORE_DIRECT_READ);
-    }
-    bench->report.sweeps += status == UC_OK;
+    uc_file_yardstick_clear(&sweeps->medium);
     bench->next_block += bench->options->blocks;
-    return status;
+    return status == UC_OK ? note_round(sweeps, &put, &get) : status;
 }
 
 static struct uc_store_phase
@@ -324,22 +397,6 @@ phase_of(const char *name, struct uc_store_moves *moves)
     };
 }
 
-/* Those that measured nothing stay without a name. */
-static void
-name_yardsticks(struct uc_store_report *report)
-{
-    static const char *const names[UC_STORE_PHASE_COUNT] = {
-            [UC_STORE_MEMCPY_COLD] = "memcpy_cold",
-            [UC_STORE_MEMCPY_REUSED] = "memcpy_reused",
-            [UC_STORE_DIRECT_WRITE] = "direct_write",
-            [UC_STORE_DIRECT_READ] = "direct_read",
-    };
-
-    for (size_t idx = UC_STORE_MEMCPY_COLD; idx < UC_STORE_PHASE_COUNT; idx++) {
-        report->phases[idx].name = report->phases[idx].ops > 0 ? names[idx] : NULL;
-    }
-}
-
 /* What does not work counts, whenever it happens; what was measured is forgotten. */
 static enum uc_status
 warm_up(struct sweeps *sweeps)
@@ -348,9 +405,9 @@ warm_up(struct sweeps *sweeps)
     enum uc_status status = UC_OK;
 
     for (uint64_t idx = 0; idx < sweeps->options->warm_up && status == UC_OK; idx++) {
-        status = put_all(bench);
+        status = put_all(sweeps);
         if (status == UC_OK) {
-            status = get_all(bench);
+            status = get_all(sweeps);
         }
         bench->next_block += sweeps->options->blocks;
     }
@@ -373,17 +430,18 @@ run_sweeps(struct sweeps *sweeps, struct uc_store_report *report_out)
         return status;
     }
     do {
-        status = sweep(sweeps);
-    } while (status == UC_OK && uc_clock_now_ns() < end_ns);
+        status = run_round(sweeps);
+    } while (status == UC_OK &&
+             (bench->report.rounds.count < sweeps->options->rounds || uc_clock_now_ns() < end_ns));
     if (status != UC_OK) {
         return status;
     }
 
     bench->report.phases[UC_STORE_PUT] = phase_of("put", &bench->put);
     bench->report.phases[UC_STORE_GET] = phase_of("get", &bench->get);
-    name_yardsticks(&bench->report);
     bench->report.is_fio = sweeps->medium.is_fio;
     *report_out = bench->report;
+    bench->report.rounds = (struct uc_store_rounds){0};
     return UC_OK;
 }
 

@@ -50,25 +50,53 @@ teardown(void)
 
 START_TEST(loop_writes_every_block_and_reads_it_back)
 {
-    enum uc_status status;
+    static const enum uc_file_yardstick_kind writes[] = {UC_FILE_ONE_FILE, UC_FILE_OVERWRITE};
 
     ck_assert_int_eq(uc_file_yardstick_open(&yardstick, "uring"), UC_OK);
     ck_assert(!yardstick.is_fio);
-    status = uc_file_yardstick_write(&yardstick, &ns);
-    if (status != UC_OK) {
+    for (size_t idx = 0; idx < 2; idx++) {
+        if (uc_file_yardstick_run(&yardstick, writes[idx], &ns) != UC_OK) {
+            (void)printf("skipped: %s\n", uc_last_error()); /* no O_DIRECT or no io_uring here */
+            return;
+        }
+        ck_assert_uint_gt(ns, 0);
+        ck_assert_msg(uc_file_yardstick_run(&yardstick, UC_FILE_READ, &ns) == UC_OK, "%s",
+                uc_last_error());
+        ck_assert_mem_eq(yardstick.source, yardstick.target, BYTES);
+        yardstick.source[BYTES - 1] ^= 1; /* what is read next was written again */
+    }
+}
+END_TEST
+
+START_TEST(loop_writes_a_new_file_for_each_block)
+{
+    struct stat facts;
+    char path[64 + UC_FILE_FOLDER_BYTES];
+
+    ck_assert_int_eq(uc_file_yardstick_open(&yardstick, "uring"), UC_OK);
+    if (uc_file_yardstick_run(&yardstick, UC_FILE_NEW_FILES, &ns) != UC_OK) {
         (void)printf("skipped: %s\n", uc_last_error()); /* no O_DIRECT or no io_uring here */
         return;
     }
-    ck_assert_uint_gt(ns, 0);
-    ck_assert_int_eq(uc_file_yardstick_read(&yardstick, &ns), UC_OK);
-    ck_assert_mem_eq(yardstick.source, yardstick.target, BYTES);
+    for (size_t idx = 0; idx < BLOCKS; idx++) {
+        (void)snprintf(path, sizeof(path), "%s/limit.0.%zu", yardstick.folder, idx);
+        ck_assert_msg(stat(path, &facts) == 0, "%s", path);
+        ck_assert_int_eq(facts.st_size, BLOCK_BYTES);
+    }
+    /* They are not new a second time, and gone when they are cleared. */
+    ck_assert_int_eq(uc_file_yardstick_run(&yardstick, UC_FILE_NEW_FILES, &ns), UC_ERR_OS_API);
+    uc_file_yardstick_settle(&yardstick);
+    uc_file_yardstick_clear(&yardstick);
+    ck_assert_int_eq(stat(path, &facts), -1);
+    ck_assert_int_eq(uc_file_yardstick_run(&yardstick, UC_FILE_NEW_FILES, &ns), UC_OK);
 }
 END_TEST
 
 START_TEST(read_of_a_file_that_is_missing_fails)
 {
     ck_assert_int_eq(uc_file_yardstick_open(&yardstick, "uring"), UC_OK);
-    ck_assert_int_eq(uc_file_yardstick_read(&yardstick, &ns), UC_ERR_OS_API);
+    ck_assert_int_eq(uc_file_yardstick_run(&yardstick, UC_FILE_READ, &ns), UC_ERR_OS_API);
+    ck_assert_int_eq(uc_file_yardstick_run(&yardstick, UC_FILE_OVERWRITE, &ns), UC_ERR_OS_API);
 }
 END_TEST
 
@@ -80,9 +108,9 @@ START_TEST(directory_that_is_missing_is_named)
 }
 END_TEST
 
-/* A program called fio that notes its arguments and prints this. */
+/* A program called fio that prints this if it is asked exactly so, with these tunables of malloc. */
 static void
-make_fio(const char *report)
+make_fio(const char *arguments, const char *tunables, const char *report)
 {
     char path[64];
     FILE *file;
@@ -91,11 +119,11 @@ make_fio(const char *report)
     file = fopen(path, "we");
     ck_assert_ptr_nonnull(file);
     (void)fprintf(file,
-            "#!/bin/sh\ncase \" $* \" in\n"
-            "*' --version '*) exit 0 ;;\n"
-            "*' --bs=8192 --size=40960 '*) echo '%s' ;;\n"
+            "#!/bin/sh\ncase \"$GLIBC_TUNABLES $*\" in\n"
+            "*' --version') exit 0 ;;\n"
+            "'%s %s') echo '%s' ;;\n"
             "*) exit 3 ;;\nesac\n",
-            report);
+            tunables, arguments, report);
     ck_assert_int_eq(fclose(file), 0);
     ck_assert_int_eq(chmod(path, 0700), 0);
     ck_assert_int_eq(setenv("PATH", folder, 1), 0);
@@ -110,17 +138,46 @@ remove_fio(void)
     ck_assert_int_eq(unlink(path), 0);
 }
 
-START_TEST(fio_is_asked_where_it_is_installed)
+#define FIO_COMMON                                                                       \
+    "--name=limit --direct=1 --ioengine=io_uring --thread --output-format=json --rw=%s " \
+    "--bs=8192 --size=40960 --iodepth=2 "
+#define FIO_ONE_FILE "--filename=limit --fallocate=native"
+#define FIO_NEW_FILES                                                                \
+    "--filesize=8192 --nrfiles=5 --openfiles=2 --create_on_open=1 --fallocate=none " \
+    "--file_service_type=sequential"
+
+static const struct {
+    enum uc_file_yardstick_kind kind;
+    const char *rw;
+    const char *files;
+} fio_cases[] = {
+        {UC_FILE_NEW_FILES, "write", FIO_NEW_FILES},
+        {UC_FILE_ONE_FILE, "write", FIO_ONE_FILE},
+        {UC_FILE_OVERWRITE, "write", FIO_ONE_FILE},
+        {UC_FILE_READ, "read", FIO_ONE_FILE},
+};
+
+START_TEST(fio_is_asked_for_each_kind)
 {
-    make_fio("note: {\"jobs\": [{\"write\": {\"io_bytes\": 40960, \"bw_bytes\": 40960000}}]}");
+    char arguments[512];
+    char report[128];
+    int length = snprintf(arguments, sizeof(arguments), FIO_COMMON, fio_cases[_i].rw);
+
+    (void)snprintf(
+            arguments + length, sizeof(arguments) - (size_t)length, "%s", fio_cases[_i].files);
+    (void)snprintf(report, sizeof(report),
+            "note: {\"jobs\": [{\"%s\": {\"io_bytes\": 40960, \"bw_bytes\": 40960000}}]}",
+            fio_cases[_i].rw);
+    make_fio(arguments, "glibc.malloc.hugetlb=1", report);
+    ck_assert_int_eq(setenv("GLIBC_TUNABLES", "glibc.malloc.check=0", 1), 0);
     ck_assert_int_eq(uc_file_yardstick_open(&yardstick, "auto"), UC_OK);
     ck_assert(yardstick.is_fio);
-    ck_assert_msg(uc_file_yardstick_write(&yardstick, &ns) == UC_OK, "%s", uc_last_error());
+    yardstick.huge_pages = true;
+    ck_assert_msg(uc_file_yardstick_run(&yardstick, fio_cases[_i].kind, &ns) == UC_OK, "%s",
+            uc_last_error());
     ck_assert_uint_eq(ns, 1000000);
-    /* The report says nothing about reads. */
-    ck_assert_int_eq(uc_file_yardstick_read(&yardstick, &ns), UC_ERR_OS_API);
-    yardstick.block_bytes = 4096;
-    ck_assert_int_eq(uc_file_yardstick_write(&yardstick, &ns), UC_ERR_OS_API);
+    yardstick.huge_pages = false; /* then the tunables stay as they are, which this one refuses */
+    ck_assert_int_eq(uc_file_yardstick_run(&yardstick, fio_cases[_i].kind, &ns), UC_ERR_OS_API);
     ck_assert_ptr_nonnull(strstr(uc_last_error(), "fio"));
     remove_fio();
 }
@@ -172,9 +229,11 @@ main(void)
 
     tcase_add_checked_fixture(tcase, setup, teardown);
     tcase_add_test(tcase, loop_writes_every_block_and_reads_it_back);
+    tcase_add_test(tcase, loop_writes_a_new_file_for_each_block);
     tcase_add_test(tcase, read_of_a_file_that_is_missing_fails);
     tcase_add_test(tcase, directory_that_is_missing_is_named);
-    tcase_add_test(tcase, fio_is_asked_where_it_is_installed);
+    tcase_add_loop_test(
+            tcase, fio_is_asked_for_each_kind, 0, sizeof(fio_cases) / sizeof(fio_cases[0]));
     tcase_add_test(tcase, loop_takes_over_where_fio_is_missing);
     tcase_add_test(tcase, report_of_fio_must_be_about_these_bytes);
     suite_add_tcase(suite, tcase);

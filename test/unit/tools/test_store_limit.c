@@ -91,32 +91,76 @@ limit_name(const json_t *root, const char *direction)
     return json_string_value(json_object_get(json_object_get(object, "limit"), "name"));
 }
 
+/* One of what a direction is compared with. */
+static double
+limit_ratio(const json_t *root, const char *direction, size_t idx, const char *name)
+{
+    const json_t *limits = json_object_get(json_object_get(root, direction), "limits");
+    const json_t *limit = json_array_get(limits, idx);
+
+    ck_assert_str_eq(json_string_value(json_object_get(limit, "name")), name);
+    return json_number_value(json_object_get(limit, "ratio"));
+}
+
+static void
+add_round(struct uc_store_report *report, double put, double get, double new_files)
+{
+    struct uc_store_round round = {.rates = {[UC_STORE_PUT] = put,
+                                           [UC_STORE_GET] = get,
+                                           [UC_STORE_MEMCPY_COLD] = 2,
+                                           [UC_STORE_NEW_FILES] = new_files,
+                                           [UC_STORE_ONE_FILE] = 4,
+                                           [UC_STORE_OVERWRITE] = 8}};
+
+    ck_assert_int_eq(uc_store_rounds_add(&report->rounds, &round), UC_OK);
+}
+
+/* The ratio is the median of the rounds' own, not that of the medians: a pace that changes changes both sides. */
 START_TEST(report_gives_rate_limit_and_ratio)
 {
     struct uc_store_report report = {
-            .phases = {[UC_STORE_PUT] = {.name = "put", .bytes = 1000000000, .seconds = 2},
-                    [UC_STORE_GET] = {.name = "get", .bytes = 1000000000, .seconds = 1},
-                    [UC_STORE_MEMCPY_COLD] = {.name = "memcpy_cold",
-                            .bytes = 2000000000,
-                            .seconds = 1},
-                    [UC_STORE_DIRECT_WRITE] = {.name = "direct_write",
-                            .bytes = 1000000000,
-                            .seconds = 1}},
             .limits = {.put = {.kind = UC_STORE_LIMIT_MEDIUM},
                     .get = {.kind = UC_STORE_LIMIT_MEMORY}},
     };
-    json_t *root = print(&report);
+    json_t *root;
 
-    ck_assert_double_eq_tol(number(root, "put", "gbytes_per_s"), 0.5, 1e-9);
+    add_round(&report, 1, 1, 4);
+    add_round(&report, 2, 1, 4);
+    add_round(&report, 4, 5, 2);
+    root = print(&report);
+    ck_assert_double_eq_tol(number(root, "put", "gbytes_per_s"), 2, 1e-9);
+    ck_assert_double_eq_tol(number(root, "put", "gbytes_per_s_min"), 1, 1e-9);
+    ck_assert_double_eq_tol(number(root, "put", "gbytes_per_s_max"), 4, 1e-9);
     ck_assert_double_eq_tol(number(root, "put", "ratio"), 0.5, 1e-9);
-    ck_assert_str_eq(limit_name(root, "put"), "io_uring_write");
+    ck_assert_str_eq(limit_name(root, "put"), "io_uring_new_files");
+    ck_assert_double_eq_tol(limit_ratio(root, "put", 0, "io_uring_new_files"), 0.5, 1e-9);
+    ck_assert_double_eq_tol(limit_ratio(root, "put", 1, "io_uring_one_file"), 0.5, 1e-9);
+    ck_assert_double_eq_tol(limit_ratio(root, "put", 2, "io_uring_overwrite"), 0.25, 1e-9);
     ck_assert_double_eq_tol(number(root, "get", "ratio"), 0.5, 1e-9);
     ck_assert_str_eq(limit_name(root, "get"), "memcpy_cold");
     json_decref(root);
     report.is_fio = true;
     root = print(&report);
-    ck_assert_str_eq(limit_name(root, "put"), "fio_write");
+    ck_assert_str_eq(limit_name(root, "put"), "fio_new_files");
     json_decref(root);
+    uc_store_rounds_fini(&report.rounds);
+}
+END_TEST
+
+START_TEST(rounds_grow_and_those_that_measured_nothing_do_not_count)
+{
+    struct uc_store_report report = {.huge_pages = false};
+
+    ck_assert_double_eq(uc_store_rounds_rate(&report.rounds, UC_STORE_PUT).median, 0);
+    for (int idx = 0; idx < 100; idx++) {
+        add_round(&report, idx, 1, idx % 2 == 0 ? 0 : idx);
+    }
+    ck_assert_double_eq_tol(
+            uc_store_rounds_rate(&report.rounds, UC_STORE_NEW_FILES).median, 50, 1e-9);
+    ck_assert_double_eq_tol(uc_store_rounds_rate(&report.rounds, UC_STORE_PUT).min, 1, 1e-9);
+    ck_assert_double_eq_tol(
+            uc_store_rounds_ratio(&report.rounds, UC_STORE_PUT, UC_STORE_NEW_FILES).max, 1, 1e-9);
+    uc_store_rounds_fini(&report.rounds);
 }
 END_TEST
 
@@ -152,6 +196,7 @@ main(void)
     tcase_add_loop_test(
             tcase, limit_follows_from_the_topology, 0, sizeof(cases) / sizeof(cases[0]));
     tcase_add_test(tcase, report_gives_rate_limit_and_ratio);
+    tcase_add_test(tcase, rounds_grow_and_those_that_measured_nothing_do_not_count);
     tcase_add_test(tcase, missing_limit_is_null_with_a_reason);
     suite_add_tcase(suite, tcase);
 
