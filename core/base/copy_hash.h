@@ -61,4 +61,25 @@ UC_PRIVATE_API void uc_copy_told(
 /** Copy without a sum. The two do not overlap; any alignment. */
 UC_PRIVATE_API void uc_copy_stream(void *to, const void *from, size_t length);
 
+/**
+ * Copy one run of a long copy past the caches, however short the run is. What belongs to such a copy is in place
+ * after uc_copy_runs_end(). As for the rest like uc_copy_stream() and uc_copy_told().
+ */
+UC_PRIVATE_API void uc_copy_run(void *to, const void *from, size_t length);
+UC_PRIVATE_API void uc_copy_run_told(
+        void *to, const void *from, size_t length, uc_copy_tell_fn *tell, void *context);
+UC_PRIVATE_API void uc_copy_runs_end(void);
+
+/** Bytes somewhere. A plain value. */
+struct uc_copy_part {
+    const void *bytes;
+    size_t length;
+};
+
+/**
+ * Copy parts to one place, one behind the other, past the caches if they are long together: each alone may be too
+ * short for uc_copy_stream() to do so. No part overlaps the place; any alignment, any length.
+ */
+UC_PRIVATE_API void uc_copy_gather(void *to, const struct uc_copy_part *parts, size_t count);
+
 #endif /* UC_BASE_COPY_HASH_H */

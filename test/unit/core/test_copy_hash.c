@@ -69,6 +69,12 @@ assert_copied(const uint8_t *to, const uint8_t *from, size_t length)
     }
 }
 
+static void
+add_told(void *context, const void *bytes, size_t length)
+{
+    uc_copy_hash_add(context, bytes, length);
+}
+
 START_TEST(copies_any_length_at_any_alignment)
 {
     uint8_t *to = target + offsets[_i % (int)OFFSET_COUNT].to;
@@ -78,6 +84,53 @@ START_TEST(copies_any_length_at_any_alignment)
     memset(target, MARK, ROOM + 2 * GUARD);
     uc_copy_stream(to, from, length);
     assert_copied(to, from, length);
+}
+END_TEST
+
+/* A long copy in runs: told of or not, each run whole and nothing around it touched. */
+START_TEST(runs_of_any_length_at_any_alignment)
+{
+    uint8_t *to = target + offsets[_i % (int)OFFSET_COUNT].to;
+    const uint8_t *from = source + offsets[_i % (int)OFFSET_COUNT].from;
+    size_t length = lengths[_i / (int)OFFSET_COUNT];
+    struct uc_copy_hash hash;
+
+    memset(target, MARK, ROOM + 2 * GUARD);
+    uc_copy_run(to, from, length);
+    uc_copy_runs_end();
+    assert_copied(to, from, length);
+
+    memset(target, MARK, ROOM + 2 * GUARD);
+    uc_copy_hash_init(&hash);
+    uc_copy_run_told(to, from, length, add_told, &hash);
+    uc_copy_runs_end();
+    assert_copied(to, from, length);
+    ck_assert_uint_eq(uc_copy_hash_sum(&hash), uc_copy_hash_of(from, length));
+}
+END_TEST
+
+/* Parts of all lengths, from places in reverse; starting with each, so that sums of parts are small and large. */
+START_TEST(gathers_parts_of_any_length_at_any_alignment)
+{
+    struct uc_copy_part parts[3 * LENGTH_COUNT];
+    uint8_t *to = target + offsets[_i % (int)OFFSET_COUNT].to;
+    size_t first = (size_t)_i / OFFSET_COUNT;
+    size_t count = 0;
+    size_t total = 0;
+
+    for (size_t idx = first; idx < first + LENGTH_COUNT / 2; idx++, count++) {
+        size_t length = lengths[idx % LENGTH_COUNT] % (ROOM / LENGTH_COUNT);
+
+        total += length;
+        parts[count] = (struct uc_copy_part){source + ROOM - total, length};
+    }
+    memset(target, MARK, ROOM + 2 * GUARD);
+    uc_copy_gather(to, parts, count);
+    for (size_t idx = 0, at = 0; idx < count; at += parts[idx++].length) {
+        ck_assert_mem_eq(to + at, parts[idx].bytes, parts[idx].length);
+    }
+    memcpy(source, to, total); /* ends before where the parts begin */
+    assert_copied(to, source, total);
 }
 END_TEST
 
@@ -187,6 +240,9 @@ copy_hash_suite(void)
 
     tcase_add_checked_fixture(cases, setup, teardown);
     tcase_add_loop_test(cases, copies_any_length_at_any_alignment, 0, LENGTH_COUNT * OFFSET_COUNT);
+    tcase_add_loop_test(cases, runs_of_any_length_at_any_alignment, 0, LENGTH_COUNT * OFFSET_COUNT);
+    tcase_add_loop_test(
+            cases, gathers_parts_of_any_length_at_any_alignment, 0, LENGTH_COUNT * OFFSET_COUNT);
     tcase_add_loop_test(
             cases, copies_and_sums_any_length_at_any_alignment, 0, LENGTH_COUNT * OFFSET_COUNT);
     tcase_add_test(cases, the_sum_is_xxh3);
