@@ -50,7 +50,10 @@ enum {
     UC_SHM_STAGE_BYTES =
             256 << 10, /* gathered for one entry: a quarter of staging, so that both sides work */
     UC_SHM_DIRECT_MIN_BYTES =
-            4096, /* shorter pieces are gathered even if the server could map them */
+            512, /* shorter pieces are gathered even if the server could map them */
+    UC_SHM_LIST_MAX_BYTES = 32 << 10,  /* pieces that share an entry; longer ones have their own */
+    UC_SHM_LONG_READ_BYTES = 32 << 10, /* too long for its bytes to be left in the caches … */
+    UC_SHM_RUN_MIN_BYTES = 512,        /* … but for shorter pieces, a footer for instance */
     UC_SHM_PACKETS_PER_TURN = 16,
     UC_SHM_HALF_OPEN_COUNT = 256, /* peers per listener that have not said hello */
     UC_SHM_HALF_OPEN_MS = 5000,   /* … and how long they may take */

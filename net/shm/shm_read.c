@@ -81,6 +81,23 @@ tell(void *context, const void *bytes, size_t length)
     op->on_bytes(op, bytes, length);
 }
 
+/* Pieces of a long READ are left out of the caches though they are short: together they would fill them. */
+static void
+copy_run(struct uc_fabric_op *op, uint8_t *to, const uint8_t *from, size_t length, bool streams)
+{
+    if (op->on_bytes == NULL) {
+        if (streams) {
+            uc_copy_run(to, from, length);
+        } else {
+            uc_copy_stream(to, from, length);
+        }
+    } else if (streams) {
+        uc_copy_run_told(to, from, length, tell, op);
+    } else {
+        uc_copy_told(to, from, length, tell, op);
+    }
+}
+
 /* Copy of the first READ what this turn has room for. @return whether that was all of it */
 static bool
 copy_some(struct uc_shm_client *client, const uint8_t *bytes, size_t *left_bytes)
@@ -88,22 +105,19 @@ copy_some(struct uc_shm_client *client, const uint8_t *bytes, size_t *left_bytes
     struct uc_fabric_op *op = client->reads.first;
     struct uc_shm_cursor *cursor = &client->read_cursor;
     uint64_t length_bytes = op->provider_data[0];
+    bool is_long = length_bytes >= UC_SHM_LONG_READ_BYTES;
 
     while (cursor->done_bytes<length_bytes && * left_bytes> 0) {
         uint64_t rest = cursor->piece->length_bytes - cursor->piece_done_bytes;
         size_t length = rest < *left_bytes ? (size_t)rest : *left_bytes;
-        uint8_t *to = (uint8_t *)cursor->piece->address + cursor->piece_done_bytes;
-        const uint8_t *from = bytes + cursor->done_bytes;
 
-        if (op->on_bytes == NULL) {
-            uc_copy_stream(to, from, length);
-        } else {
-            uc_copy_told(to, from, length, tell, op);
-        }
+        copy_run(op, (uint8_t *)cursor->piece->address + cursor->piece_done_bytes,
+                bytes + cursor->done_bytes, length, is_long && length >= UC_SHM_RUN_MIN_BYTES);
         load_fence();
         *left_bytes -= length;
         uc_shm_cursor_advance(cursor, length);
     }
+    uc_copy_runs_end();
     return cursor->done_bytes == length_bytes;
 }
 

@@ -6,7 +6,7 @@
  * so neither can spoil what it has told; both treat what they read as foreign.
  *
  *   client's pages   how many entries it has queued, the entries, and staging: bytes of WRITEs whose source the
- *                    server cannot map
+ *                    server cannot map, and lists of pieces that it can
  *   server's page    how many entries it has done and how each of them ended
  *   region table     one per domain: where its regions lie in which file
  *
@@ -29,10 +29,14 @@ enum {
     UC_SHM_ENTRY_WORDS = 8,
     UC_SHM_STAGING_BYTES = 1 << 20,
     UC_SHM_ENTRY_MAX_BYTES = 1 << 20, /* moved for one entry, so that a turn has an end */
+    UC_SHM_PART_COUNT = 64,           /* of a list */
+    UC_SHM_PART_BYTES = 16,
 };
 
-/** Source of an entry whose bytes are in staging; else a slot. */
+/** Source of an entry whose bytes are in staging … */
 #define UC_SHM_FROM_STAGING UINT32_MAX
+/** … or whose parts a list there names; else a slot. */
+#define UC_SHM_FROM_LIST (UINT32_MAX - 1)
 
 /** A part of a WRITE that the server is asked for. A plain value. */
 struct uc_shm_entry {
@@ -42,6 +46,13 @@ struct uc_shm_entry {
     uint64_t length_bytes;
     uint64_t generation;
     uint64_t source_offset_bytes;
+};
+
+/** A row of a list: a piece of what lies under a slot. A plain value. */
+struct uc_shm_part {
+    uint32_t slot;
+    uint32_t length_bytes;
+    uint64_t offset_bytes;
 };
 
 /** Written by the client. */
@@ -75,6 +86,7 @@ static_assert(offsetof(struct uc_shm_server_page, fenced) == 68, "as in PROTOCOL
 static_assert(offsetof(struct uc_shm_server_page, statuses) == 128, "as in PROTOCOL.md");
 static_assert(sizeof(struct uc_shm_server_page) <= 4096, "one page");
 static_assert(sizeof(struct uc_shm_region_row) == 32, "as in PROTOCOL.md");
+static_assert(sizeof(struct uc_shm_part) == UC_SHM_PART_BYTES, "as in PROTOCOL.md");
 
 /** Write an entry; the client's `queued` tells of it afterwards. */
 void uc_shm_entry_put(
@@ -83,6 +95,19 @@ void uc_shm_entry_put(
 /** Copy an entry out, each word read once: its owner may change it meanwhile. */
 void uc_shm_entry_take(
         const struct uc_shm_client_pages *pages, uint64_t number, struct uc_shm_entry *entry_out);
+
+/** Write a row of a list in staging, at a multiple of 8. */
+void uc_shm_part_put(struct uc_shm_client_pages *pages, uint64_t offset_bytes, size_t number,
+        const struct uc_shm_part *part);
+
+/**
+ * Copy a list out, each word read once: rows until their lengths add up to that of the entry.
+ *
+ * @param[out] parts_out  room for UC_SHM_PART_COUNT; may be written on failure, too
+ * @retval UC_ERR_INVALID_PARAM  it leaves staging, is too long, or its lengths do not add up
+ */
+UC_MUST_CHECK enum uc_status uc_shm_parts_take(const struct uc_shm_client_pages *pages,
+        const struct uc_shm_entry *entry, struct uc_shm_part *parts_out, size_t *count_out);
 
 /**
  * How many foreign entries there are to do.

@@ -162,25 +162,53 @@ receive_hello(struct uc_shm_target *target)
     refuse(target, status);
 }
 
-/* The bytes that an entry names, or NULL. */
+/* Bytes of the memory that the peer has shown, or of staging; NULL if they are not inside. */
 static const uint8_t *
-find_source(const struct uc_shm_target *target, const struct uc_shm_entry *entry)
+find_bytes(const struct uc_shm_target *target, uint32_t source, uint64_t offset, uint64_t length)
 {
     const struct uc_shm_mapping *slot;
 
-    if (entry->source == UC_SHM_FROM_STAGING) {
-        return uc_shm_staging_at(pages_of(target), entry->source_offset_bytes, entry->length_bytes);
+    if (source == UC_SHM_FROM_STAGING) {
+        return uc_shm_staging_at(pages_of(target), offset, length);
     }
-    if (entry->source >= UC_SHM_SLOT_COUNT) {
+    if (source >= UC_SHM_SLOT_COUNT) {
         return NULL;
     }
 
-    slot = &target->slots[entry->source];
-    if (slot->bytes == NULL || !uc_region_range_fits(slot->length_bytes, entry->source_offset_bytes,
-                                       entry->length_bytes)) {
+    slot = &target->slots[source];
+    if (slot->bytes == NULL || !uc_region_range_fits(slot->length_bytes, offset, length)) {
         return NULL;
     }
-    return slot->bytes + entry->source_offset_bytes;
+    return slot->bytes + offset;
+}
+
+/* The bytes that an entry names. @return how many parts they have, 0 if they are not to be had */
+static size_t
+find_parts(const struct uc_shm_target *target, const struct uc_shm_entry *entry,
+        struct uc_copy_part *parts)
+{
+    struct uc_shm_part rows[UC_SHM_PART_COUNT];
+    size_t count = 0;
+
+    if (entry->source != UC_SHM_FROM_LIST) {
+        parts[0].length = (size_t)entry->length_bytes;
+        parts[0].bytes =
+                find_bytes(target, entry->source, entry->source_offset_bytes, entry->length_bytes);
+        return parts[0].bytes == NULL ? 0 : 1;
+    }
+
+    if (uc_shm_parts_take(pages_of(target), entry, rows, &count) != UC_OK) {
+        return 0;
+    }
+    for (size_t idx = 0; idx < count; idx++) {
+        parts[idx].length = rows[idx].length_bytes;
+        parts[idx].bytes =
+                find_bytes(target, rows[idx].slot, rows[idx].offset_bytes, rows[idx].length_bytes);
+        if (parts[idx].bytes == NULL) {
+            return 0;
+        }
+    }
+    return count;
 }
 
 /* Do one entry. Every number in it is the peer's. */
@@ -188,11 +216,11 @@ static enum uc_status
 write_entry(struct uc_shm_target *target, const struct uc_shm_entry *entry)
 {
     const struct uc_fabric_target_ops *ops = target->ops;
-    const uint8_t *source = find_source(target, entry);
+    struct uc_copy_part parts[UC_SHM_PART_COUNT];
+    size_t count = find_parts(target, entry, parts);
     struct uc_region region;
 
-    if (source == NULL || entry->length_bytes == 0 ||
-            entry->length_bytes > UC_SHM_ENTRY_MAX_BYTES ||
+    if (count == 0 || entry->length_bytes == 0 || entry->length_bytes > UC_SHM_ENTRY_MAX_BYTES ||
             uc_region_table_find(target->base.domain->regions, entry->region_idx, &region) !=
                     UC_OK ||
             !uc_region_range_fits(region.length_bytes, entry->offset_bytes, entry->length_bytes)) {
@@ -210,7 +238,11 @@ write_entry(struct uc_shm_target *target, const struct uc_shm_entry *entry)
             return status;
         }
     }
-    uc_copy_stream(region.address + entry->offset_bytes, source, entry->length_bytes);
+    if (count == 1) {
+        uc_copy_stream(region.address + entry->offset_bytes, parts[0].bytes, parts[0].length);
+    } else {
+        uc_copy_gather(region.address + entry->offset_bytes, parts, count);
+    }
     if (ops->hold != NULL && ops->release != NULL) {
         ops->release(target->context, target->peer, entry->region_idx, entry->offset_bytes);
     }

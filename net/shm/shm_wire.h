@@ -28,7 +28,7 @@
 #include "net/fabric.h"
 
 enum {
-    UC_SHM_VERSION = 1,
+    UC_SHM_VERSION = 2,
     UC_SHM_HELLO_BYTES = 32,
     UC_SHM_ANSWER_BYTES = 16,
     UC_SHM_REGION_BYTES = 24,

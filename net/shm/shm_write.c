@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /*
- * WRITEs are asked for in entries, which the server does in order: a piece that lies in memory the server has
- * mapped is one entry, or several if it is long; pieces that do not are gathered in staging. A FLUSH needs no
- * entry: the server has stored every byte of the WRITEs before it once their entries are done.
+ * WRITEs are asked for in entries, which the server does in order. Of memory that the server has mapped a long piece
+ * is one entry or several, and short pieces share one, which names a list of them; other pieces are gathered in
+ * staging. A FLUSH needs no entry: the server has stored every byte of the WRITEs before it once their entries are
+ * done.
  */
 
 #include <string.h>
@@ -124,6 +125,12 @@ reserve_staging(struct uc_shm_client *client, size_t length)
     return (place + skip) % UC_SHM_STAGING_BYTES;
 }
 
+static uint64_t
+offset_in_region(const struct uc_fabric_piece *piece)
+{
+    return (uint64_t)((uintptr_t)piece->address - (uintptr_t)piece->region->address);
+}
+
 /* The slot of the piece under the cursor, if it pays to let the server read it where it is. */
 static uint32_t
 direct_slot(struct uc_shm_client *client, const struct uc_fabric_piece *piece)
@@ -168,41 +175,112 @@ gather(struct uc_shm_client *client, uint8_t *to, size_t length)
     }
 }
 
+/* Short pieces from the cursor on that the server can read itself. @return how many, UC_SHM_PART_COUNT at most */
+static size_t
+list_parts(struct uc_shm_client *client, uint64_t rest, struct uc_shm_part *parts)
+{
+    const struct uc_fabric_piece *piece = client->write_cursor.piece;
+    uint64_t room_bytes = rest < UC_SHM_ENTRY_MAX_BYTES ? rest : UC_SHM_ENTRY_MAX_BYTES;
+    size_t count = 0;
+
+    if (client->write_cursor.piece_done_bytes > 0) {
+        return 0; /* a long one, under way */
+    }
+
+    for (; room_bytes > 0 && count < UC_SHM_PART_COUNT; piece++, count++) {
+        uint32_t slot;
+
+        if (piece->length_bytes > UC_SHM_LIST_MAX_BYTES || piece->length_bytes > room_bytes) {
+            break;
+        }
+        slot = direct_slot(client, piece);
+        if (slot == UC_SHM_NO_SLOT) {
+            break;
+        }
+        parts[count] = (struct uc_shm_part){.slot = slot,
+                .length_bytes = (uint32_t)piece->length_bytes,
+                .offset_bytes = offset_in_region(piece)};
+        room_bytes -= piece->length_bytes;
+    }
+    return count;
+}
+
+/* One entry for several pieces. @return false while there is no room for the list */
+static bool
+fill_from_list(struct uc_shm_client *client, const struct uc_shm_part *parts, size_t count,
+        struct uc_shm_entry *entry)
+{
+    size_t place = reserve_staging(client, count * UC_SHM_PART_BYTES);
+
+    if (place == SIZE_MAX) {
+        return false;
+    }
+    for (size_t idx = 0; idx < count; idx++) {
+        uc_shm_part_put(client->pages, place, idx, &parts[idx]);
+        entry->length_bytes += parts[idx].length_bytes;
+        uc_shm_cursor_advance(&client->write_cursor, parts[idx].length_bytes);
+    }
+    entry->source = UC_SHM_FROM_LIST;
+    entry->source_offset_bytes = place;
+    return true;
+}
+
+/* One entry for the piece under the cursor, or as much of it as one may move. */
+static void
+fill_from_piece(struct uc_shm_client *client, uint32_t slot, struct uc_shm_entry *entry)
+{
+    struct uc_shm_cursor *cursor = &client->write_cursor;
+    uint64_t length = cursor->piece->length_bytes - cursor->piece_done_bytes;
+
+    entry->source = slot;
+    entry->length_bytes = length < UC_SHM_ENTRY_MAX_BYTES ? length : UC_SHM_ENTRY_MAX_BYTES;
+    entry->source_offset_bytes = offset_in_region(cursor->piece) + cursor->piece_done_bytes;
+    uc_shm_cursor_advance(cursor, entry->length_bytes);
+}
+
+/* One entry for bytes that are copied to staging. @return false while there is no room for them */
+static bool
+fill_from_staging(struct uc_shm_client *client, uint64_t rest, struct uc_shm_entry *entry)
+{
+    size_t length = gather_bytes(client, rest);
+    size_t place = reserve_staging(client, length);
+
+    if (place == SIZE_MAX) {
+        return false;
+    }
+    gather(client, &client->pages->staging[place], length);
+    entry->source = UC_SHM_FROM_STAGING;
+    entry->length_bytes = length;
+    entry->source_offset_bytes = place;
+    return true;
+}
+
 /* Make one entry of the operation being sent. @return its bytes, 0 while there is no room for it */
 static size_t
 send_entry(struct uc_shm_client *client)
 {
     const struct uc_fabric_op *op = client->unsent;
-    struct uc_shm_cursor *cursor = &client->write_cursor;
-    uint64_t rest = op->provider_data[0] - cursor->done_bytes;
-    uint32_t slot = direct_slot(client, cursor->piece);
+    uint64_t done_bytes = client->write_cursor.done_bytes;
+    uint64_t rest = op->provider_data[0] - done_bytes;
+    uint32_t slot = direct_slot(client, client->write_cursor.piece);
+    struct uc_shm_part parts[UC_SHM_PART_COUNT];
+    size_t part_count = list_parts(client, rest, parts);
     struct uc_shm_entry entry = {
             .region_idx = op->region_idx,
-            .source = slot,
-            .offset_bytes = op->offset_bytes + cursor->done_bytes,
+            .offset_bytes = op->offset_bytes + done_bytes,
             .generation = op->generation,
     };
+    bool filled = true;
 
-    if (slot != UC_SHM_NO_SLOT) {
-        const struct uc_fabric_piece *piece = cursor->piece;
-        uint64_t length = piece->length_bytes - cursor->piece_done_bytes;
-
-        entry.length_bytes = length < UC_SHM_ENTRY_MAX_BYTES ? length : UC_SHM_ENTRY_MAX_BYTES;
-        entry.source_offset_bytes =
-                (uint64_t)((uintptr_t)piece->address - (uintptr_t)piece->region->address) +
-                cursor->piece_done_bytes;
-        uc_shm_cursor_advance(cursor, entry.length_bytes);
+    if (part_count > 1) {
+        filled = fill_from_list(client, parts, part_count, &entry);
+    } else if (slot != UC_SHM_NO_SLOT) {
+        fill_from_piece(client, slot, &entry);
     } else {
-        size_t length = gather_bytes(client, rest);
-        size_t place = reserve_staging(client, length);
-
-        if (place == SIZE_MAX) {
-            return 0;
-        }
-        gather(client, &client->pages->staging[place], length);
-        entry.source = UC_SHM_FROM_STAGING;
-        entry.length_bytes = length;
-        entry.source_offset_bytes = place;
+        filled = fill_from_staging(client, rest, &entry);
+    }
+    if (!filled) {
+        return 0;
     }
 
     queue_entry(client, &entry);

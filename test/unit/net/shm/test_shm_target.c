@@ -198,6 +198,109 @@ START_TEST(entry_out_of_bounds_is_refused_and_the_next_one_done)
 }
 END_TEST
 
+/* What rows of a list in staging a peer may put there. An entry of so many bytes names them. */
+static const struct {
+    struct uc_shm_part rows[3];
+    uint64_t length_bytes;
+    enum uc_status want;
+} lists[] = {
+        {{{0, 4000, 4196}, {0, 1, 0}, {0, 4196, 4000}}, 8197, UC_OK},
+        {{{UINT32_MAX, 8, 4096}, {0, 8, 8}}, 16, UC_OK}, /* staging and a slot */
+        {{{0, 8, 0}, {0, 8, 8}}, 15, UC_ERR_INVALID_PARAM},
+        {{{0, 8, 0}, {0, 0, 8}, {0, 8, 8}}, 16, UC_ERR_INVALID_PARAM},
+        {{{0, UINT32_MAX, 0}}, 8, UC_ERR_INVALID_PARAM},
+        {{{0, 8, 0}, {0, 8, 8189}}, 16, UC_ERR_INVALID_PARAM},
+        {{{0, 8, 0}, {0, 8, UINT64_MAX}}, 16, UC_ERR_INVALID_PARAM},
+        {{{0, 8, 0}, {1, 8, 0}}, 16, UC_ERR_INVALID_PARAM}, /* nothing was shown there */
+        {{{0, 8, 0}, {UINT32_MAX - 1, 8, 0}}, 16, UC_ERR_INVALID_PARAM},
+        {{{0, 8, 0}, {UINT32_MAX, 8, UC_SHM_STAGING_BYTES - 7}}, 16, UC_ERR_INVALID_PARAM},
+};
+
+enum {
+    LIST_COUNT = sizeof(lists) / sizeof(lists[0]),
+    SHOWN_BYTES = 8196,
+};
+
+static enum uc_status verdict_on(struct peer *peer, uint64_t offset, uint64_t length, int fd);
+
+static void
+fill(uint8_t *bytes, size_t length)
+{
+    for (size_t at = 0; at < length; at++) {
+        bytes[at] = (uint8_t)(at * 7 + at / 251);
+    }
+}
+
+/* Nothing is moved, and no slot held, unless every row is right. */
+START_TEST(list_moves_its_parts_in_order_or_nothing)
+{
+    static uint8_t shown[SHOWN_BYTES];
+    static uint8_t nothing[SHOWN_BYTES + 1];
+    int fd = file_make(12288, 12288, F_SEAL_SHRINK);
+    uint64_t offset = 100;
+    struct uc_shm_entry entry = {.source = UC_SHM_FROM_LIST,
+            .offset_bytes = offset,
+            .length_bytes = lists[_i].length_bytes,
+            .source_offset_bytes = 64};
+    struct peer peer;
+
+    peer_open(&peer);
+    fill(shown, SHOWN_BYTES);
+    ck_assert_int_eq(pwrite(fd, shown, SHOWN_BYTES, 0), SHOWN_BYTES);
+    ck_assert_int_eq(verdict_on(&peer, 0, SHOWN_BYTES, fd), UC_OK);
+    memcpy(peer.pages->staging + 4096, shown, SHOWN_BYTES);
+    for (size_t idx = 0; idx < 3; idx++) {
+        uc_shm_part_put(peer.pages, 64, idx, &lists[_i].rows[idx]);
+    }
+    ck_assert_int_eq(peer_write(&peer, &entry), lists[_i].want);
+    ck_assert_int_eq(rig.hold_count, lists[_i].want == UC_OK ? 1 : 0);
+    for (size_t idx = 0; lists[_i].want == UC_OK && offset < 100 + lists[_i].length_bytes; idx++) {
+        const struct uc_shm_part *row = &lists[_i].rows[idx];
+        const uint8_t *from = row->slot == 0 ? shown : shown - 4096;
+
+        ck_assert_mem_eq(rig.memory + offset, from + row->offset_bytes, row->length_bytes);
+        offset += row->length_bytes;
+    }
+    ck_assert_mem_eq(rig.memory + offset, nothing, sizeof(nothing));
+    ck_assert_int_eq(rig.memory[99], 0);
+    peer_close(&peer);
+    (void)close(fd);
+}
+END_TEST
+
+/* A list begins at a multiple of 8, ends in staging and has 64 rows at most. */
+START_TEST(list_that_is_misplaced_or_too_long_is_refused)
+{
+    struct uc_shm_entry entry = {.source = UC_SHM_FROM_LIST, .length_bytes = UC_SHM_PART_COUNT};
+    struct uc_shm_part part = {.slot = UC_SHM_FROM_STAGING, .length_bytes = 1};
+    struct peer peer;
+
+    peer_open(&peer);
+    for (size_t idx = 0; idx <= (size_t)UC_SHM_PART_COUNT; idx++) {
+        uc_shm_part_put(peer.pages, 0, idx, &part);
+    }
+    ck_assert_int_eq(peer_write(&peer, &entry), UC_OK);
+    entry.length_bytes++;
+    ck_assert_int_eq(peer_write(&peer, &entry), UC_ERR_INVALID_PARAM);
+    entry.length_bytes = 1;
+    for (uint64_t offset = 1; offset < 8; offset++) {
+        entry.source_offset_bytes = offset;
+        ck_assert_int_eq(peer_write(&peer, &entry), UC_ERR_INVALID_PARAM);
+    }
+    entry.source_offset_bytes = UC_SHM_STAGING_BYTES - UC_SHM_PART_BYTES;
+    uc_shm_part_put(peer.pages, entry.source_offset_bytes, 0, &part);
+    ck_assert_int_eq(peer_write(&peer, &entry), UC_OK);
+    entry.length_bytes = 2; /* the second row would lie behind */
+    ck_assert_int_eq(peer_write(&peer, &entry), UC_ERR_INVALID_PARAM);
+    entry.source_offset_bytes = UC_SHM_STAGING_BYTES - 8;
+    ck_assert_int_eq(peer_write(&peer, &entry), UC_ERR_INVALID_PARAM);
+    entry.source_offset_bytes = UINT64_MAX - 7;
+    ck_assert_int_eq(peer_write(&peer, &entry), UC_ERR_INVALID_PARAM);
+    ck_assert_int_eq(rig.hold_count, 2);
+    peer_close(&peer);
+}
+END_TEST
+
 static enum uc_status
 verdict_on(struct peer *peer, uint64_t offset, uint64_t length, int fd)
 {
@@ -359,6 +462,8 @@ shm_target_suite(void)
     tcase_add_test(tcase, random_packets_end_that_connection_only);
     tcase_add_loop_test(tcase, count_beyond_the_ring_ends_the_connection, 0, 3);
     tcase_add_test(tcase, entry_out_of_bounds_is_refused_and_the_next_one_done);
+    tcase_add_loop_test(tcase, list_moves_its_parts_in_order_or_nothing, 0, LIST_COUNT);
+    tcase_add_test(tcase, list_that_is_misplaced_or_too_long_is_refused);
     tcase_add_test(tcase, memory_that_is_not_fit_is_not_mapped);
     tcase_add_test(tcase, thousands_that_never_speak_keep_nobody_out);
     tcase_add_test(tcase, silent_peer_is_dropped_after_five_seconds);
