@@ -17,7 +17,7 @@ enum {
     STALLED_MS = 60000,
 };
 
-static void issue(struct uc_fabric_client *client, struct uc_fabric_lane *lane);
+static void issue(struct uc_fabric_client *client, struct uc_fabric_lane *lane, uint64_t now_ns);
 
 static bool
 footer_is_right(struct uc_fabric_lane *lane)
@@ -59,7 +59,7 @@ finish(struct uc_fabric_lane *lane)
     }
     if (client->failure == UC_OK && now_ns < client->end_ns &&
             client->issued < client->round.ops_max) {
-        issue(client, lane);
+        issue(client, lane, now_ns);
     }
 }
 
@@ -165,8 +165,9 @@ post_footer(struct uc_fabric_client *client, struct uc_fabric_lane *lane)
     post(client, lane, &lane->footer_op, 2);
 }
 
+/* One reading of the clock serves the end of a block and the start of the next: it may be a system call. */
 static void
-issue(struct uc_fabric_client *client, struct uc_fabric_lane *lane)
+issue(struct uc_fabric_client *client, struct uc_fabric_lane *lane, uint64_t now_ns)
 {
     bool with_footer = client->round.verified && client->reads;
 
@@ -180,7 +181,7 @@ issue(struct uc_fabric_client *client, struct uc_fabric_lane *lane)
         lane->unsummed_bytes = client->slots.block_bytes;
         lane->data.on_bytes = on_bytes;
     }
-    lane->start_ns = uc_clock_now_ns();
+    lane->start_ns = now_ns;
     client->issued++;
     client->in_flight++;
     post(client, lane, &lane->data, 1);
@@ -275,7 +276,7 @@ uc_fabric_client_run(struct uc_fabric_client *client, const struct uc_fabric_cli
     for (uint64_t idx = 0;
             idx < round->depth && client->issued < round->ops_max && client->failure == UC_OK;
             idx++) {
-        issue(client, &client->lanes[idx]);
+        issue(client, &client->lanes[idx], uc_clock_now_ns());
     }
     status = drain(client);
     if (status != UC_OK) {
