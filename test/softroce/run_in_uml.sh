@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs a command on SoftRoCE in user-mode Linux: one process of this machine, without emulation, so that what
 # the processor does takes its real time. For benchmarks; tests run in run_in_vm.sh, on a stock kernel. The root
-# file system inside is this machine's, read-only.
+# file system inside is this machine's, read-only. The machine has one processor.
 #
-# usage: run_in_uml.sh COMMAND [ARGUMENT...]    (kernel: UCM_UML_KERNEL, else what build_uml.sh built)
-# exit:  the command's own status; 77 without a kernel; 124 over LIMIT_S (default 300)
+# usage: run_in_uml.sh COMMAND [ARGUMENT...]    (README.md lists the environment variables)
+# exit:  the command's own status; 77 without a kernel; 124 over LIMIT_S
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -14,36 +14,54 @@ kernel=${UCM_UML_KERNEL:-$cache/uml/linux}
 limit_s=${LIMIT_S:-300}
 memory_mb=${UCM_SOFTROCE_MEMORY_MB:-2048}
 
-# What runs as init inside: fresh /tmp, /run and /dev, what is to be carried over, then the command.
+# mount_line ro|rw FROM TO: prints a command that mounts a directory of this machine inside.
+mount_line()
+{
+    echo "mkdir -p $(printf %q "$3") && mount -t hostfs -o $1,$(printf %q "$2") none $(printf %q "$3")"
+}
+
+# /tmp, /run and /dev are fresh inside; a build directory there has to be carried over.
+print_mounts()
+{
+    local job=$1 path
+
+    {
+        echo "$PWD"
+        echo "$here"
+        tr ':' '\n' <<< "${UCM_SOFTROCE_KEEP:-}"
+    } | { grep -E '^/(tmp|run|dev)/' || true; } | sort -u | while read -r path; do
+        mount_line ro "$path" "$path"
+    done
+    mount_line rw "$job" /run/job
+    [ -z "${UCM_SOFTROCE_RESULTS:-}" ] || mount_line rw "$UCM_SOFTROCE_RESULTS" /tmp/results
+}
+
+# What runs as init inside, its output on the second console: mounts, variables, the command, the end.
 write_init()
 {
-    local job=$1 name path
+    local job=$1 name
     shift
 
     {
         cat << 'EOS'
 #!/bin/bash
-export PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin
-mount -t proc proc /proc && mount -t sysfs sys /sys && mount -t devtmpfs dev /dev
-mkdir -p /dev/shm && ln -sf /proc/self/fd /dev/fd
+mount -t proc proc /proc
+mount -t sysfs sys /sys
+mountpoint -q /dev || mount -t devtmpfs dev /dev
+exec < /dev/null > /dev/tty1 2>&1
+stty -F /dev/tty1 -opost -echo
+mkdir -p /dev/shm
+ln -sf /proc/self/fd /dev/fd
 for path in /dev/shm /run /tmp; do mount -t tmpfs none "$path"; done
 EOS
-        {
-            echo "$PWD"
-            echo "$here"
-            tr ':' '\n' <<< "${UCM_SOFTROCE_KEEP:-}"
-        } | grep -E '^/(tmp|run|dev)/' | sort -u | while read -r path; do
-            echo "mkdir -p $(printf %q "$path") && mount -t hostfs -o $(printf %q "$path") none $(printf %q "$path")"
-        done
-        echo "mkdir -p /run/job && mount -t hostfs -o $(printf %q "$job") none /run/job"
-        echo 'stty -opost -echo'
-        echo "cd $(printf %q "$PWD")"
-        for name in $(compgen -e | grep -E '^(UCM_|CK_)|^HOME$'); do
+        print_mounts "$job"
+        for name in $(compgen -e | grep -E '^(UCM_|CK_|TSAN_|ASAN_|UBSAN_|LSAN_)|^(PATH|HOME)$'); do
             case $name in
             UCM_SOFTROCE_* | UCM_UML_*) ;;
             *) echo "export $name=$(printf %q "${!name}")" ;;
             esac
         done
+        echo "cd $(printf %q "$PWD")"
         echo "bash $(printf %q "$here/inside.sh") $(printf '%q ' "$@")"
         cat << 'EOS'
 echo $? > /run/job/status
@@ -66,13 +84,16 @@ write_init "$work/job" "$@"
 
 code=0
 timeout --foreground "$limit_s" "$kernel" "mem=${memory_mb}M" root=/dev/root rootfstype=hostfs rootflags=/ ro \
-    "init=$work/job/init.sh" "uml_dir=$work" con=null con0=fd:0,fd:1 quiet < /dev/null || code=$?
+    "init=$work/job/init.sh" "uml_dir=$work" con=null con0=null,fd:3 con1=fd:0,fd:4 quiet \
+    < /dev/null 3> "$work/console.log" 4>&1 >> "$work/console.log" 2>&1 || code=$?
 if [ "$code" -eq 124 ]; then
-    echo "softroce: not done after $limit_s s (LIMIT_S)" >&2
+    echo "softroce: not done after $limit_s s (LIMIT_S); the kernel said:" >&2
+    cat "$work/console.log" >&2
     exit 124
 fi
 if [ ! -s "$work/job/status" ]; then
-    echo "softroce: the machine died before the command ended (status $code)" >&2
+    echo "softroce: the machine died before the command ended (status $code); the kernel said:" >&2
+    cat "$work/console.log" >&2
     exit 1
 fi
 exit "$(cat "$work/job/status")"
