@@ -1,14 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Builds a user-mode Linux kernel with SoftRoCE from Debian's kernel source, for run_in_uml.sh: programs run
-# there at the speed of this machine. About 10 minutes on two cores, 2 GB of disk meanwhile, no privileges.
+# there at the speed of this machine. About 10 minutes on two cores, 2 GB of disk meanwhile (in TMPDIR), no
+# privileges but for the packages of packages_uml.txt where some are missing.
 #
 # usage: build_uml.sh [KERNEL]    (default: where run_in_uml.sh looks for it)
-# needs: linux-source-6.1 bc bison flex gcc libelf-dev make xz-utils; UCM_UML_JOBS and CC are heeded
+# environment: UCM_UML_SOURCE (an archive of kernel 6.1; then nothing is installed), UCM_UML_JOBS, CC
 set -euo pipefail
 
 cache=${UCM_SOFTROCE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ucm-softroce}
 kernel=${1:-$cache/uml/linux}
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 archive=${UCM_UML_SOURCE:-/usr/src/linux-source-6.1.tar.xz}
 jobs=${UCM_UML_JOBS:-$(nproc)}
 compiler=${CC:-gcc}
@@ -49,6 +51,7 @@ configure()
     done
 }
 
+[ -n "${UCM_UML_SOURCE:-}" ] || "$here/../../deploy/install-deps.sh" "$here/packages_uml.txt"
 [ -f "$archive" ] || fail "$archive is missing; install linux-source-6.1 or set UCM_UML_SOURCE"
 work=$(mktemp -d "${TMPDIR:-/tmp}/ucm-uml-XXXXXX")
 trap 'rm -rf "$work"' EXIT
