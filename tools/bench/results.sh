@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # Measures transports with ucm-bench fabric and writes a table in Markdown: blocks of 64 KiB to 8 MiB in 1 and 32
-# pieces, read and written. Parts can be measured one by one: what is in FOLDER is not measured again.
+# pieces, read and written. Parts can be measured one by one: what is in FOLDER is not measured again. A row that
+# is interrupted leaves nothing. UCM_RESULTS_NAME names what is measured if the transport's name does not do.
 #
 # usage: results.sh measure BUILD_DIR FOLDER FABRIC [OPTION...]   (options of ucm-bench fabric)
 #        results.sh table FOLDER                                  (prints the table)
@@ -14,7 +15,7 @@ seconds=${UCM_RESULTS_SECONDS:-1}
 
 usage()
 {
-    sed -n '6,7s/^# *//p' "${BASH_SOURCE[0]}" >&2
+    sed -n '7,8s/^# *//p' "${BASH_SOURCE[0]}" >&2
     exit 2
 }
 
@@ -41,15 +42,15 @@ describe_machine()
 
 measure()
 {
-    local build=$1 folder=$2 fabric=$3 size piece op file
+    local build=$1 folder=$2 fabric=$3 size piece op file name=${UCM_RESULTS_NAME:-$3}
     shift 3
 
     mkdir -p "$folder"
-    describe_machine "$@" > "$folder/$fabric.machine"
+    describe_machine "$@" > "$folder/$name.machine"
     for op in $operations; do
         for piece in $pieces; do
             for size in $sizes; do
-                file=$folder/$fabric-$op-$piece-$size.json
+                file=$folder/$name-$op-$piece-$size.json
                 [ ! -s "$file" ] || continue
                 if "$build/bin/ucm-bench" fabric --fabric "$fabric" --op "$op" --block-bytes "$size" \
                     --pieces "$piece" --depth "$(depth_of "$size")" --seconds "$seconds" --json "$@" \
@@ -81,21 +82,23 @@ print_row()
 
 print_fabric()
 {
-    local folder=$1 fabric=$2 first op piece size file
-    first=$(find "$folder" -name "$fabric-*.json" | head -n 1)
+    local folder=$1 name=$2 first op piece size file
+    first=$(find "$folder" -name "$name-*.json" | head -n 1)
     [ -n "$first" ] || return 0
 
-    jq -r '"### \(.fabric)\n\nLimit: \(.limit.name // .limit.reason). Working set " +
+    echo "### $name"
+    echo
+    jq -r '"Limit: \(.limit.name // .limit.reason). Working set " +
         "\(.working_set_bytes / 1048576 | floor) MiB, last-level cache " +
         "\(.last_level_cache_bytes / 1048576 | floor) MiB; \(.buffers) buffers; medians of \(.rounds) rounds.\n"' "$first"
     jq -r '"Measured \(.date): \(.processors) × \(.processor), \(.kernel). " +
-        "Options besides those of the table: `\(.options)`.\n"' "$folder/$fabric.machine"
+        "Options besides those of the table: `\(.options)`.\n"' "$folder/$name.machine"
     echo "| op | block | pieces | depth | GB/s | of limit | verified GB/s | of limit | limit GB/s | p50 µs | p99 µs | alone µs | client s/GB | server s/GB | server CPU |"
     echo "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|"
     for op in read write; do
         for piece in 1 32; do
             for size in 64KiB 256KiB 1MiB 8MiB; do
-                file=$folder/$fabric-$op-$piece-$size.json
+                file=$folder/$name-$op-$piece-$size.json
                 [ ! -s "$file" ] || print_row "$file" "$size"
             done
         done
@@ -111,8 +114,8 @@ measure)
     ;;
 table)
     [ $# -eq 2 ] || usage
-    for fabric in tcp shm verbs; do
-        print_fabric "$2" "$fabric"
+    find "$2" -name '*.machine' -exec basename {} .machine \; | sort | while read -r name; do
+        print_fabric "$2" "$name"
     done
     ;;
 *) usage ;;
