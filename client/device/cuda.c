@@ -14,6 +14,8 @@ struct uc_device {
     const struct uc_cuda_driver *driver;
     void *context; /* the primary one, which the engine's runtime uses as well */
     int device;
+    bool is_ordered; /* work sees what a NIC wrote before it was given */
+    bool can_flush;  /* else it does so after a flush */
 };
 
 struct uc_device_ticket {
@@ -75,6 +77,24 @@ find_range(const struct uc_cuda_driver *driver, uintptr_t address, uint64_t leng
     return UC_OK;
 }
 
+/* How the device orders what a NIC writes; older drivers know neither attribute. */
+static void
+find_ordering(struct uc_device *device)
+{
+    const struct uc_cuda_driver *driver = device->driver;
+    int ordering = 0;
+    int options = 0;
+
+    if (driver->device_attribute(&ordering, UC_CUDA_WRITES_ORDERING, device->device) ==
+            UC_CUDA_SUCCESS) {
+        device->is_ordered = ordering >= UC_CUDA_WRITES_TO_OWNER;
+    }
+    if (driver->flush_writes != NULL && driver->device_attribute(&options, UC_CUDA_FLUSH_OPTIONS,
+                                                device->device) == UC_CUDA_SUCCESS) {
+        device->can_flush = (options & UC_CUDA_FLUSH_BY_HOST) != 0;
+    }
+}
+
 static enum uc_status
 cuda_open(const void *address, uint64_t length_bytes, struct uc_device **device_out)
 {
@@ -106,6 +126,7 @@ cuda_open(const void *address, uint64_t length_bytes, struct uc_device **device_
         status = fail(driver, "cuDevicePrimaryCtxRetain", error);
         goto err_free;
     }
+    find_ordering(device);
 
     *device_out = device;
     return UC_OK;
@@ -137,6 +158,8 @@ cuda_export_file(struct uc_device *device, const void *address, uint64_t length_
     int fd = -1;
     enum uc_status status;
 
+    /* Copies of the engine end before a NIC is told to read what they wrote, by a file or by the address. */
+    (void)device->driver->pointer_set(&on, UC_CUDA_SYNC_MEMOPS, (uintptr_t)address);
     if (device->driver->range_file == NULL) {
         return uc_error(UC_ERR_UNSUPPORTED, "cuda: this driver exports no dma-buf (CUDA 11.7)");
     }
@@ -150,11 +173,30 @@ cuda_export_file(struct uc_device *device, const void *address, uint64_t length_
         return uc_error(UC_ERR_UNSUPPORTED, "%s", uc_last_error());
     }
 
-    /* Copies of the engine end before a NIC is told to read what they wrote. */
-    (void)device->driver->pointer_set(&on, UC_CUDA_SYNC_MEMOPS, (uintptr_t)address);
     file_out->fd = fd;
     file_out->offset_bytes = offset;
     return UC_OK;
+}
+
+static enum uc_status
+cuda_settle(struct uc_device *device)
+{
+    enum uc_status status;
+
+    if (device->is_ordered) {
+        return UC_OK;
+    }
+    if (!device->can_flush) {
+        return uc_error(UC_ERR_UNSUPPORTED,
+                "cuda: device %d does not order what a NIC writes, and this driver cannot flush it",
+                device->device);
+    }
+    status = enter(device);
+    if (status != UC_OK) {
+        return status;
+    }
+    return leave(device, "cuFlushGPUDirectRDMAWrites",
+            device->driver->flush_writes(UC_CUDA_FLUSH_CURRENT_CONTEXT, UC_CUDA_WRITES_TO_OWNER));
 }
 
 static enum uc_status
@@ -294,6 +336,7 @@ const struct uc_device_ops uc_cuda_device_ops = {
         .open = cuda_open,
         .close = cuda_close,
         .export_file = cuda_export_file,
+        .settle = cuda_settle,
         .register_host = cuda_register_host,
         .unregister_host = cuda_unregister_host,
         .ticket_create = cuda_ticket_create,

@@ -28,12 +28,18 @@ enum {
     UC_CUDA_EVENT_DISABLE_TIMING = 2,
     UC_CUDA_HOST_PORTABLE = 1,
     UC_CUDA_RANGE_DMA_BUF = 1,
+    UC_CUDA_FLUSH_OPTIONS = 117, /* attributes of a device */
+    UC_CUDA_WRITES_ORDERING = 118,
+    UC_CUDA_FLUSH_BY_HOST = 1,         /* a bit of UC_CUDA_FLUSH_OPTIONS */
+    UC_CUDA_FLUSH_CURRENT_CONTEXT = 0, /* target */
+    UC_CUDA_WRITES_TO_OWNER = 100, /* scope, and the least ordering that needs no flush for it */
 };
 
 /* X(member, symbol, parameters): every one is needed. */
 #define UC_CUDA_CALLS(X)                                                                           \
     X(init, "cuInit", (unsigned flags))                                                            \
     X(device_get, "cuDeviceGet", (int *device, int ordinal))                                       \
+    X(device_attribute, "cuDeviceGetAttribute", (int *value, int attribute, int device))           \
     X(context_retain, "cuDevicePrimaryCtxRetain", (void **context, int device))                    \
     X(context_release, "cuDevicePrimaryCtxRelease_v2", (int device))                               \
     X(context_push, "cuCtxPushCurrent_v2", (void *context))                                        \
@@ -55,10 +61,11 @@ enum {
     X(copy_out, "cuMemcpyDtoHAsync_v2", (void *to, uintptr_t from, size_t length, void *stream))   \
     X(error_name, "cuGetErrorName", (int error, const char **name))
 
-/* Since CUDA 11.7; NULL where the driver is older. */
-#define UC_CUDA_OPTIONAL_CALLS(X)                  \
-    X(range_file, "cuMemGetHandleForAddressRange", \
-            (void *handle, uintptr_t pointer, size_t length, int type, unsigned long long flags))
+/* Since CUDA 11.7 and 11.3; NULL where the driver is older. */
+#define UC_CUDA_OPTIONAL_CALLS(X)                                                                 \
+    X(range_file, "cuMemGetHandleForAddressRange",                                                \
+            (void *handle, uintptr_t pointer, size_t length, int type, unsigned long long flags)) \
+    X(flush_writes, "cuFlushGPUDirectRDMAWrites", (int target, int scope))
 
 #define UC_CUDA_MEMBER_(member, symbol, parameters) int(*member) parameters;
 struct uc_cuda_driver {

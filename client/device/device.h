@@ -48,6 +48,14 @@ struct uc_device_ops {
     enum uc_status (*export_file)(struct uc_device *device, const void *address,
             uint64_t length_bytes, struct uc_device_file *file_out);
 
+    /**
+     * What others (a NIC) have written into memory of the device is seen by all work that it is given from now on.
+     * Data path: microseconds, and nothing on devices that keep that order by themselves.
+     *
+     * @retval UC_ERR_UNSUPPORTED  this device or driver cannot promise it
+     */
+    enum uc_status (*settle)(struct uc_device *device);
+
     /** Make host memory known to the device, so that copies run beside the processor. Before its first copy. */
     enum uc_status (*register_host)(struct uc_device *device, void *address, uint64_t length_bytes);
     void (*unregister_host)(struct uc_device *device, void *address);

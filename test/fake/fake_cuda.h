@@ -37,6 +37,18 @@ void fake_cuda_fail_copies(unsigned count);
 /** Likewise, but @p good_count copies before them are taken. */
 void fake_cuda_fail_copies_after(unsigned good_count, unsigned count);
 
+/** The next @p count copies are started, move their bytes when they run, and are then found to have failed. */
+void fake_cuda_break_copies(unsigned count);
+
+/**
+ * Whether work of the device sees what a NIC wrote before it was started, and if not, whether there is a flush for
+ * that. At first it does.
+ */
+void fake_cuda_set_order(bool is_ordered, bool can_flush);
+
+/** @return how often what a NIC wrote was flushed. */
+size_t fake_cuda_flushes(void);
+
 /** Whether ranges can be exported as files; they can at first. */
 void fake_cuda_set_files(bool can_export);
 

@@ -116,6 +116,37 @@ START_TEST(file_of_a_range_is_that_of_its_pages)
 }
 END_TEST
 
+START_TEST(copy_that_fails_on_the_device_is_told_by_its_ticket)
+{
+    fake_cuda_break_copies(1);
+    ck_assert_int_eq(ops->copy(ticket, true, memory, host, 1), UC_OK);
+    ck_assert_int_eq(ops->mark(ticket), UC_OK);
+    ck_assert_int_eq(ops->poll(ticket), UC_ERR_OS_API);
+    ck_assert_ptr_nonnull(strstr(uc_last_error(), "CUDA_ERROR_ILLEGAL_ADDRESS"));
+}
+END_TEST
+
+/* A device that does not order what a NIC writes is flushed; without a flush there is no promise. */
+START_TEST(writes_of_others_are_flushed_where_the_device_does_not_order_them)
+{
+    struct uc_device *other = NULL;
+    size_t flushes = fake_cuda_flushes();
+
+    ck_assert_int_eq(ops->settle(device), UC_OK);
+    ck_assert_uint_eq(fake_cuda_flushes(), flushes);
+    fake_cuda_set_order(false, true);
+    ck_assert_int_eq(ops->open(memory, LENGTH, &other), UC_OK);
+    ck_assert_int_eq(ops->settle(other), UC_OK);
+    ck_assert_uint_eq(fake_cuda_flushes(), flushes + 1);
+    ops->close(other);
+    fake_cuda_set_order(false, false);
+    ck_assert_int_eq(ops->open(memory, LENGTH, &other), UC_OK);
+    ck_assert_int_eq(ops->settle(other), UC_ERR_UNSUPPORTED);
+    ops->close(other);
+    fake_cuda_set_order(true, true);
+}
+END_TEST
+
 /* */
 START_TEST(event_of_the_engine_is_retry_until_it_has_fired)
 {
@@ -143,6 +174,8 @@ main(void)
     tcase_add_test(cases, copies_move_bytes_both_ways_and_the_ticket_tells_when);
     tcase_add_test(cases, copy_that_the_driver_refuses_is_an_error_with_its_name);
     tcase_add_test(cases, file_of_a_range_is_that_of_its_pages);
+    tcase_add_test(cases, copy_that_fails_on_the_device_is_told_by_its_ticket);
+    tcase_add_test(cases, writes_of_others_are_flushed_where_the_device_does_not_order_them);
     tcase_add_test(cases, event_of_the_engine_is_retry_until_it_has_fired);
     suite_add_tcase(suite, cases);
     runner = srunner_create(suite);
