@@ -102,7 +102,7 @@ flush(struct uc_fabric_endpoint *endpoint)
 
         ck_assert(fault_op->is_waiting || fault_op->is_forced || fault_op->is_completed);
         for (size_t idx = 0; op->opcode == UC_FABRIC_READ && idx < op->piece_count; idx++) {
-            memset(op->pieces[idx].address, LATE_BYTE, op->pieces[idx].length_bytes);
+            memset(fault_op->pieces[idx].address, LATE_BYTE, op->pieces[idx].length_bytes);
         }
         (void)uc_error(UC_ERR_UNHEALTHY, "fault: the endpoint is broken");
         complete(fault_op, UC_ERR_UNHEALTHY);
@@ -215,7 +215,11 @@ make_op(struct uc_fabric_endpoint *endpoint, struct uc_fabric_op *op)
         const struct uc_fabric_piece *piece = &op->pieces[idx];
 
         fault_op->pieces[idx] = *piece;
-        fault_op->pieces[idx].region = piece->region == NULL ? NULL : piece->region->inner;
+        if (piece->region != NULL) {
+            fault_op->pieces[idx].region = piece->region->inner;
+            fault_op->pieces[idx].address =
+                    piece->region->bytes + ((uint8_t *)piece->address - piece->region->address);
+        }
     }
     fault_op->inner.pieces = op->pieces == NULL ? NULL : fault_op->pieces;
     return fault_op;

@@ -64,6 +64,14 @@ struct uc_fault_counts {
  */
 void uc_fault_fabric_use(const char *name, const char *inner, bool needs_registration);
 
+/**
+ * Let memory of devices be registered, by its file or by its address, and be used in place: the provider is given
+ * memory that it can touch. Registrations that are not allowed answer Unsupported, as all do at first.
+ *
+ * @param[in] bytes_of  where the bytes behind an address of a device can be touched; asked if there is no file
+ */
+void uc_fault_reach_devices(bool by_file, uint8_t *(*bytes_of)(const void *address));
+
 /** A machine without the transport @p name: uc_fabric_find() answers Unsupported. */
 void uc_fault_fabric_hide(const char *name);
 

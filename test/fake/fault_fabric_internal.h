@@ -40,6 +40,10 @@ struct uc_fabric_domain {
 struct uc_fabric_region {
     struct uc_fabric_domain *domain;
     struct uc_fabric_region *inner;
+    const uint8_t *address; /* as its owner has it */
+    uint8_t *bytes; /* where the provider touches it: elsewhere only for memory of a device */
+    void *mapping;  /* of the device's file, or NULL */
+    size_t mapping_bytes;
 };
 
 struct uc_fabric_listener {
@@ -96,6 +100,11 @@ struct fault_peer {
 
 /** @return Ok, or the status with which this one is to fail */
 enum uc_status fault_take_registration(void);
+
+typedef uint8_t *(*fault_bytes_of)(const void *address);
+
+/** @return what uc_fault_reach_devices() was told */
+void fault_reaches(bool *by_file_out, fault_bytes_of *bytes_of_out);
 enum uc_status fault_take_post(void);
 
 /** @return whether this connection is to fail, and how */
@@ -116,6 +125,14 @@ bool fault_has_orders(struct uc_fabric *fabric);
 enum uc_status fault_fabric_open(
         const struct uc_fabric_config *config, struct uc_fabric **fabric_out);
 void fault_fabric_close(struct uc_fabric *fabric);
+
+/* fault_region.c */
+
+enum uc_status fault_region_register(struct uc_fabric_domain *domain,
+        const struct uc_fabric_memory *memory, uint32_t region_idx, enum uc_fabric_access access,
+        struct uc_fabric_region **region_out);
+void fault_region_deregister(struct uc_fabric_region *region);
+void fault_region_key(const struct uc_fabric_region *region, struct uc_fabric_region_key *key_out);
 
 /* fault_endpoint.c */
 

@@ -44,45 +44,6 @@ fault_domain_close(struct uc_fabric_domain *domain)
 }
 
 static enum uc_status
-fault_region_register(struct uc_fabric_domain *domain, const struct uc_fabric_memory *memory,
-        uint32_t region_idx, enum uc_fabric_access access, struct uc_fabric_region **region_out)
-{
-    enum uc_status status = fault_take_registration();
-    struct uc_fabric_region *region;
-
-    if (status != UC_OK) {
-        return status;
-    }
-    region = calloc(1, sizeof(*region));
-    ck_assert_ptr_nonnull(region);
-    region->domain = domain;
-    status = domain->fabric->ops->region_register(
-            domain->inner, memory, region_idx, access, &region->inner);
-    if (status != UC_OK) {
-        free(region);
-        return status;
-    }
-
-    fault_count(&(struct uc_fault_counts){.registrations = 1});
-    *region_out = region;
-    return UC_OK;
-}
-
-static void
-fault_region_deregister(struct uc_fabric_region *region)
-{
-    region->domain->fabric->ops->region_deregister(region->inner);
-    fault_count(&(struct uc_fault_counts){.registrations = UINT32_MAX}); /* one less */
-    free(region);
-}
-
-static void
-fault_region_key(const struct uc_fabric_region *region, struct uc_fabric_region_key *key_out)
-{
-    region->domain->fabric->ops->region_key(region->inner, key_out);
-}
-
-static enum uc_status
 admit(void *context, const uint8_t nonce[UC_FABRIC_NONCE_BYTES],
         struct uc_fabric_admission *admission_out)
 {

@@ -66,9 +66,9 @@ void uc_bounce_init(struct uc_bounce *bounce);
  */
 UC_MUST_CHECK enum uc_status uc_bounce_prepare(struct uc_data_plane *plane);
 
-/** Likewise for copies by a device. Takes @p device over on success, and closes it if it has one already. */
-UC_MUST_CHECK enum uc_status uc_bounce_prepare_device(
-        struct uc_data_plane *plane, const struct uc_device_ops *ops, struct uc_device *device);
+/** Likewise for copies by the device that @p range lies on; the first of a process serves for all. */
+UC_MUST_CHECK enum uc_status uc_bounce_prepare_device(struct uc_data_plane *plane,
+        const struct uc_device_ops *ops, const struct uc_fabric_memory *range);
 
 /** No job may be in flight. */
 void uc_bounce_fini(struct uc_data_plane *plane);

@@ -118,22 +118,12 @@ destroy_tickets(struct uc_bounce *bounce, const struct uc_device_ops *ops)
     }
 }
 
-enum uc_status
-uc_bounce_prepare_device(
-        struct uc_data_plane *plane, const struct uc_device_ops *ops, struct uc_device *device)
+/* The device learns of the buffers, and every buffer gets a ticket. */
+static enum uc_status
+introduce(struct uc_bounce *bounce, const struct uc_device_ops *ops, struct uc_device *device)
 {
-    struct uc_bounce *bounce = &plane->bounce;
-    enum uc_status status = uc_bounce_prepare(plane);
+    enum uc_status status = ops->register_host(device, bounce->memory, bounce->length_bytes);
 
-    if (status != UC_OK) {
-        return status;
-    }
-    if (bounce->device != NULL) {
-        ops->close(device); /* copies reach every device of the process by address */
-        return UC_OK;
-    }
-
-    status = ops->register_host(device, bounce->memory, bounce->length_bytes);
     if (status != UC_OK) {
         return status;
     }
@@ -143,6 +133,29 @@ uc_bounce_prepare_device(
     if (status != UC_OK) {
         destroy_tickets(bounce, ops);
         ops->unregister_host(device, bounce->memory);
+    }
+    return status;
+}
+
+enum uc_status
+uc_bounce_prepare_device(struct uc_data_plane *plane, const struct uc_device_ops *ops,
+        const struct uc_fabric_memory *range)
+{
+    struct uc_bounce *bounce = &plane->bounce;
+    struct uc_device *device = NULL;
+    enum uc_status status = uc_bounce_prepare(plane);
+
+    if (status != UC_OK || bounce->device != NULL) {
+        return status; /* addresses say which device is meant, so one stream reaches them all */
+    }
+
+    status = ops->open(range->address, range->length_bytes, &device);
+    if (status != UC_OK) {
+        return status;
+    }
+    status = introduce(bounce, ops, device);
+    if (status != UC_OK) {
+        ops->close(device);
         return status;
     }
 

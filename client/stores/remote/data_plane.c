@@ -14,6 +14,7 @@
 #include <ucm/log.h>
 
 #include "client/stores/remote/bounce.h"
+#include "client/stores/remote/device_memory.h"
 #include "client/stores/remote/job.h"
 #include "client/stores/remote/plane_internal.h"
 #include "client/stores/remote/progress.h"
@@ -332,12 +333,10 @@ uc_data_plane_register(struct uc_data_plane *plane, uint32_t region_idx, void *a
     struct uc_fabric_memory memory = uc_fabric_host_memory(address, length_bytes);
 
     if (kind != UC_MEMORY_HOST) {
-        return uc_error(UC_ERR_UNSUPPORTED,
-                "remote store: region %u is of memory kind %d; only host memory (0) is supported",
-                region_idx, (int)kind);
+        return uc_device_memory_register(plane, region_idx, address, length_bytes, kind);
     }
 
-    return uc_memory_table_add(&plane->memory, &plane->transports, region_idx, &memory);
+    return uc_memory_table_add(&plane->memory, &plane->transports, region_idx, &memory, NULL);
 }
 
 enum uc_status

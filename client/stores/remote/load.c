@@ -8,6 +8,7 @@
 
 #include "client/stores/remote/attachment.h"
 #include "client/stores/remote/bounce.h"
+#include "client/stores/remote/device_memory.h"
 #include "client/stores/remote/job.h"
 #include "client/stores/remote/plane_internal.h"
 #include "client/stores/remote/verify.h"
@@ -194,9 +195,31 @@ report(struct uc_job *job)
     return uc_attachment_call(attachment, UC_RPC_PING, job) == UC_OK;
 }
 
+/* What a NIC has put into memory of a device: the event may not come before the device would see it. */
+static void
+settle(struct uc_job *job)
+{
+    enum uc_status status = UC_ERR_RETRY; /* not asked yet */
+
+    for (size_t idx = 0; idx < job->block_count; idx++) {
+        struct uc_job_block *block = &job->blocks[idx];
+
+        if (block->status != UC_OK || !block->is_on_device || block->is_bounced) {
+            continue;
+        }
+        if (status == UC_ERR_RETRY) {
+            status = uc_device_memory_settle(job);
+        }
+        block->status = status;
+    }
+}
+
 void
 uc_load_advance(struct uc_job *job)
 {
+    if (job->state == UC_JOB_MOVING) {
+        settle(job);
+    }
     if (job->state == UC_JOB_MOVING && report(job)) {
         job->state = UC_JOB_REPORTING;
         return;

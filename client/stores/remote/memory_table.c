@@ -102,9 +102,43 @@ check_range(const struct uc_memory_table *table, uint32_t region_idx, const void
     return UC_OK;
 }
 
+static enum uc_status
+register_range(struct uc_memory *memory, struct uc_transports *transports,
+        const struct uc_fabric_memory *range)
+{
+    bool reached;
+
+    if (memory->device.ops == NULL) {
+        return uc_transports_register(
+                transports, range->address, range->length_bytes, &memory->local);
+    }
+
+    reached = memory->device.in_place &&
+              uc_transports_register_device(transports, range, &memory->local);
+    if (!reached && !memory->device.can_stage) {
+        uc_transports_deregister(transports, &memory->local);
+        return uc_error(UC_ERR_UNSUPPORTED,
+                "remote store: region %u: the transport does not reach this memory of a device, and "
+                "`bounce_bytes: 0` leaves no buffers to go through: set it to some blocks",
+                memory->region_idx);
+    }
+    return UC_OK;
+}
+
+static void
+memory_free(struct uc_memory *memory, struct uc_transports *transports)
+{
+    uc_transports_deregister(transports, &memory->local);
+    if (memory->device.ops != NULL) {
+        memory->device.ops->close(memory->device.handle);
+    }
+    free(memory);
+}
+
 enum uc_status
 uc_memory_table_add(struct uc_memory_table *table, struct uc_transports *transports,
-        uint32_t region_idx, const struct uc_fabric_memory *range)
+        uint32_t region_idx, const struct uc_fabric_memory *range,
+        const struct uc_memory_device *device)
 {
     enum uc_status status = check_range(table, region_idx, range->address, range->length_bytes);
     struct uc_memory *memory;
@@ -124,12 +158,10 @@ uc_memory_table_add(struct uc_memory_table *table, struct uc_transports *transpo
     memory->length_bytes = range->length_bytes;
     memory->region_idx = region_idx;
     memory->kind = range->kind;
-    if (range->kind == UC_MEMORY_HOST) {
-        status = uc_transports_register(
-                transports, range->address, range->length_bytes, &memory->local);
-    } else {
-        uc_transports_register_device(transports, range, &memory->local);
+    if (device != NULL) {
+        memory->device = *device;
     }
+    status = register_range(memory, transports, range);
     if (status != UC_OK) {
         free(memory);
         return status;
@@ -161,11 +193,10 @@ uc_memory_table_remove(
                 region_idx);
     }
 
-    uc_transports_deregister(transports, &memory->local);
     array_remove(table->by_address, table->count, memory);
     array_remove(table->by_index, table->count, memory);
     table->count--;
-    free(memory);
+    memory_free(memory, transports);
     return UC_OK;
 }
 
@@ -173,8 +204,7 @@ void
 uc_memory_table_fini(struct uc_memory_table *table, struct uc_transports *transports)
 {
     for (size_t idx = 0; idx < table->count; idx++) {
-        uc_transports_deregister(transports, &table->by_address[idx]->local);
-        free(table->by_address[idx]);
+        memory_free(table->by_address[idx], transports);
     }
     free(table->by_address);
     free(table->by_index);

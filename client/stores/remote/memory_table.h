@@ -18,7 +18,16 @@
 #include <ucm/compiler.h>
 #include <ucm/status.h>
 
+#include "client/device/device.h"
 #include "client/stores/remote/transports.h"
+
+/** The device that a range lies on, and what may be done about it. */
+struct uc_memory_device {
+    const struct uc_device_ops *ops; /* NULL = host memory */
+    struct uc_device *handle;
+    bool in_place;  /* transports may reach it by themselves */
+    bool can_stage; /* there are buffers for those that do not */
+};
 
 /** One registered range. */
 struct uc_memory {
@@ -26,6 +35,7 @@ struct uc_memory {
     uint64_t length_bytes;
     uint32_t region_idx;
     enum uc_memory_kind kind;
+    struct uc_memory_device device;
     atomic_uint job_count; /* raised by the data thread, lowered by uc_memory_put() */
     uint64_t last_job;     /* stamp: a job holds an entry once, however many pieces lie in it */
     struct uc_local_memory local;
@@ -40,14 +50,16 @@ struct uc_memory_table {
 };
 
 /**
- * @param[in] range       its file stays the caller's
  * @param[in] transports  with which the range is registered
+ * @param[in] range       its file stays the caller's
+ * @param[in] device      NULL for host memory; its handle becomes the table's on success
  * @retval UC_ERR_INVALID_PARAM  index taken, range empty or wrapping
+ * @retval UC_ERR_UNSUPPORTED    a transport does not reach the device, and there are no buffers
  * @retval other                 what a transport answered; nothing is kept
  */
 UC_MUST_CHECK enum uc_status uc_memory_table_add(struct uc_memory_table *table,
-        struct uc_transports *transports, uint32_t region_idx,
-        const struct uc_fabric_memory *range);
+        struct uc_transports *transports, uint32_t region_idx, const struct uc_fabric_memory *range,
+        const struct uc_memory_device *device);
 
 /** @retval UC_ERR_NOT_FOUND, UC_ERR_RETRY (a job uses it) */
 UC_MUST_CHECK enum uc_status uc_memory_table_remove(

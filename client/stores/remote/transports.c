@@ -135,6 +135,20 @@ wants_registration(const struct uc_transports *transports, size_t id)
            !uc_transports_has_given_up(transports, id);
 }
 
+static enum uc_status
+register_one(struct uc_transports *transports, size_t id, const struct uc_fabric_memory *memory,
+        struct uc_fabric_region **region_out)
+{
+    const struct uc_transport *transport = &transports->items[id];
+    enum uc_status status;
+
+    uc_mutex_lock(&transports->register_lock);
+    status = transport->ops->region_register(
+            transport->domain, memory, UINT32_MAX, UC_FABRIC_READ_WRITE, region_out);
+    uc_mutex_unlock(&transports->register_lock);
+    return status;
+}
+
 enum uc_status
 uc_transports_register(struct uc_transports *transports, void *address, uint64_t length_bytes,
         struct uc_local_memory *local_out)
@@ -149,10 +163,7 @@ uc_transports_register(struct uc_transports *transports, void *address, uint64_t
         if (!wants_registration(transports, id)) {
             continue;
         }
-        uc_mutex_lock(&transports->register_lock);
-        status = transport->ops->region_register(
-                transport->domain, &memory, UINT32_MAX, UC_FABRIC_READ_WRITE, &local.regions[id]);
-        uc_mutex_unlock(&transports->register_lock);
+        status = register_one(transports, id, &memory, &local.regions[id]);
         if (status == UC_OK) {
             continue;
         }
@@ -174,42 +185,34 @@ uc_transports_register(struct uc_transports *transports, void *address, uint64_t
     return UC_OK;
 }
 
-static enum uc_status
-register_one(struct uc_transports *transports, size_t id, const struct uc_fabric_memory *memory,
-        struct uc_fabric_region **region_out)
-{
-    const struct uc_transport *transport = &transports->items[id];
-    enum uc_status status;
-
-    uc_mutex_lock(&transports->register_lock);
-    status = transport->ops->region_register(
-            transport->domain, memory, UINT32_MAX, UC_FABRIC_READ_WRITE, region_out);
-    uc_mutex_unlock(&transports->register_lock);
-    return status;
-}
-
-void
+bool
 uc_transports_register_device(struct uc_transports *transports,
         const struct uc_fabric_memory *memory, struct uc_local_memory *local_out)
 {
     struct uc_local_memory local = {.regions = {NULL}};
-    struct uc_fabric_memory peer_memory = *memory;
+    struct uc_fabric_memory by_address = *memory;
+    bool reached = true;
 
-    peer_memory.fd = -1;
+    by_address.fd = -1;
     for (size_t id = 0; id < UC_TRANSPORT_COUNT; id++) {
         const struct uc_transport *transport = &transports->items[id];
 
-        if (transport->fabric == NULL || !transport->caps.needs_registration) {
+        if (transport->fabric == NULL) {
             continue;
         }
-        if ((memory->fd < 0 || register_one(transports, id, memory, &local.regions[id]) != UC_OK) &&
-                register_one(transports, id, &peer_memory, &local.regions[id]) != UC_OK) {
+        if (!transport->caps.needs_registration) {
+            reached = false; /* its bytes go through the processor */
+        } else if ((memory->fd < 0 ||
+                           register_one(transports, id, memory, &local.regions[id]) != UC_OK) &&
+                   register_one(transports, id, &by_address, &local.regions[id]) != UC_OK) {
+            reached = false;
             local.regions[id] = NULL;
-            uc_log_info("remote store: blocks in memory of a device go through host memory: %s",
-                    uc_last_error());
+            uc_log_info("remote store: over %s, blocks of this device go through host memory: %s",
+                    transport_names[id], uc_last_error());
         }
     }
     *local_out = local;
+    return reached;
 }
 
 void

@@ -79,10 +79,12 @@ UC_MUST_CHECK enum uc_status uc_transports_register(struct uc_transports *transp
         uint64_t length_bytes, struct uc_local_memory *local_out);
 
 /**
- * Register memory of a device with the transports that reach it: by its file, else by a peer memory module of the
- * kernel. Blocks go through host memory on those that do not.
+ * Register memory of a device with the transports that reach it: by its file, else by its address, for which the
+ * kernel needs a peer memory module.
+ *
+ * @return whether all of them do
  */
-void uc_transports_register_device(struct uc_transports *transports,
+bool uc_transports_register_device(struct uc_transports *transports,
         const struct uc_fabric_memory *memory, struct uc_local_memory *local_out);
 
 /** Zeroed ones are allowed. */

@@ -24,12 +24,19 @@ open_store(uint64_t bounce_bytes, const char *progress)
 }
 
 void
-bounce_setup(bool needs_registration)
+bounce_setup_server(bool needs_registration)
 {
     uc_fault_fabric_use("tcp", "tcp", needs_registration);
     bounce.server = env_server_start(0, NULL);
-    open_store(BUFFERS * BLOCK_BYTES, "thread");
     bounce.memory = calloc(2, ALL_BYTES);
+    bounce.store = NULL;
+}
+
+void
+bounce_setup(bool needs_registration)
+{
+    bounce_setup_server(needs_registration);
+    open_store(BUFFERS * BLOCK_BYTES, "thread");
 }
 
 void
@@ -128,9 +135,12 @@ bounce_assert_bytes(const uint8_t *bytes, uint32_t first)
 void
 bounce_assert_quiet(const uint8_t *bytes, size_t length)
 {
-    for (size_t at = 0; at < length; at++) {
-        ck_assert_msg(bytes[at] == QUIET_BYTE, "byte %zu was written", at);
+    size_t at = 0;
+
+    while (at < length && bytes[at] == QUIET_BYTE) {
+        at++; /* an assertion each would take long */
     }
+    ck_assert_msg(at == length, "byte %zu was written", at);
 }
 
 uint64_t

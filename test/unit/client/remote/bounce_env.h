@@ -42,6 +42,8 @@ extern struct bounce_env bounce;
 
 /** Start a server and open a store of BUFFERS buffers with `progress: thread`. */
 void bounce_setup(bool needs_registration);
+/** Likewise, but without a store: bounce_reopen() opens one. */
+void bounce_setup_server(bool needs_registration);
 /** Checks that nothing is left of the store. */
 void bounce_teardown(void);
 

@@ -294,7 +294,7 @@ add_memory(struct uc_memory_table *table, struct uc_transports *transports, uint
 {
     struct uc_fabric_memory memory = uc_fabric_host_memory(address, length_bytes);
 
-    return uc_memory_table_add(table, transports, region_idx, &memory);
+    return uc_memory_table_add(table, transports, region_idx, &memory, NULL);
 }
 
 /* by index, or by whatever region covers the range, overlaps included. */
