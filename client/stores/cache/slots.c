@@ -354,17 +354,22 @@ sum_up(const struct uc_cache_segment *segment, uint32_t slot)
     return sum;
 }
 
+/* The first one counts: two sharers may have all bytes in place, one with a checksum and one without. */
 static void
 seal(const struct uc_cache_segment *segment, uint32_t slot, uint64_t generation,
         const struct uc_block_id *id, struct sum sum)
 {
     struct uc_cache_seg_slot *shared = slot_at(segment, slot);
 
-    shared->footer_id = *id;
-    shared->footer_length = (uint32_t)segment->block_bytes;
-    shared->footer_kind = sum.kind;
-    shared->footer_checksum = sum.value;
-    atomic_store_explicit(&shared->footer_generation, generation, memory_order_release);
+    lock_ranges(segment, shared);
+    if (!uc_cache_slot_is_complete(segment, slot, generation)) {
+        shared->footer_id = *id;
+        shared->footer_length = (uint32_t)segment->block_bytes;
+        shared->footer_kind = sum.kind;
+        shared->footer_checksum = sum.value;
+        atomic_store_explicit(&shared->footer_generation, generation, memory_order_release);
+    }
+    unlock_ranges(shared);
 }
 
 void
