@@ -14,6 +14,7 @@
 #include <ucm/clock.h>
 
 #include "client/stores/posix/store.h"
+#include "test/fake/alloc_count.h"
 #include "test/fake/fake_cuda.h"
 #include "test/unit/client/posix/posix_env.h"
 
@@ -227,7 +228,7 @@ START_TEST(no_event_comes_before_the_copy_is_over)
     fake_cuda_hold();
     ck_assert_int_eq(uc_store_dump(store, 1, &job), UC_OK);
     wait_for_copy();
-    expect_no_event_for(550);
+    expect_no_event_for(1000); /* it has noticed by then */
     ck_assert_int_eq(uc_store_deregister_memory(store, 0), UC_ERR_RETRY); /* */
     ck_assert_int_eq(uc_store_health(store), UC_OK);
     fake_cuda_release();
@@ -237,7 +238,7 @@ START_TEST(no_event_comes_before_the_copy_is_over)
     fake_cuda_hold();
     ck_assert_int_eq(uc_store_load(store, 1, &job), UC_OK);
     wait_for_copy();
-    expect_no_event_for(550);
+    expect_no_event_for(1000); /* it has noticed by then */
     fake_cuda_release();
     ck_assert_int_eq(env_wait(store, 1), UC_OK); /* all bytes arrived */
     ck_assert_int_eq(uc_store_deregister_memory(store, 0), UC_OK);
@@ -290,6 +291,43 @@ START_TEST(failed_copy_waits_for_those_before_it)
 }
 END_TEST
 
+/* What a place of an engine copies with is made once. */
+START_TEST(warm_transfers_allocate_nothing)
+{
+    enum {
+        COUNT = 8
+    };
+    const char *settings[] = {env_engine(_i), "block_bytes=20001", "threads=1", "io_depth=1", NULL};
+    enum uc_status code = UC_OK;
+    size_t allocated;
+
+    store = env_open(settings);
+    memory = fake_cuda_alloc(MEMORY_BYTES);
+    ck_assert_int_eq(
+            uc_store_register_memory(store, 0, memory, MEMORY_BYTES, UC_MEMORY_CUDA), UC_OK);
+    ck_assert_int_eq(dump_from_device(1), UC_OK);
+    /* Two jobs: one may be on its way back when the next one is submitted. */
+    fake_cuda_hold();
+    ck_assert_int_eq(env_submit(store, false, 7, 1, 0, memory, BLOCK_BYTES), UC_OK);
+    ck_assert_int_eq(env_submit(store, false, 8, 1, 0, memory, BLOCK_BYTES), UC_OK);
+    fake_cuda_release();
+    ck_assert_int_eq(env_wait(store, 7), UC_OK);
+    ck_assert_int_eq(env_wait(store, 8), UC_OK);
+    uc_alloc_count_start();
+    for (uint64_t number = 2; number < 2 + COUNT && code == UC_OK; number++) {
+        code = env_submit(store, true, 7, number, 0, memory, BLOCK_BYTES);
+        code = code == UC_OK ? env_wait(store, 7) : code;
+        code = code == UC_OK ? env_submit(store, false, 8, number, 0, memory, BLOCK_BYTES) : code;
+        code = code == UC_OK ? env_wait(store, 8) : code;
+    }
+    allocated = uc_alloc_count_stop();
+    ck_assert_int_eq(code, UC_OK);
+    /* The driver of the test takes memory for each copy. */
+    ck_assert_uint_eq(allocated, uc_alloc_count_works() ? 2 * COUNT : 0);
+    close_way();
+}
+END_TEST
+
 /* */
 START_TEST(memory_is_what_it_was_registered_as)
 {
@@ -326,6 +364,7 @@ main(void)
     tcase_add_loop_test(cases, no_event_comes_before_the_copy_is_over, 0, WAYS);
     tcase_add_loop_test(cases, copy_that_fails_makes_no_block, 0, WAYS);
     tcase_add_loop_test(cases, failed_copy_waits_for_those_before_it, 0, WAYS);
+    tcase_add_loop_test(cases, warm_transfers_allocate_nothing, 0, 2);
     tcase_add_test(cases, memory_is_what_it_was_registered_as);
     suite_add_tcase(suite, cases);
     runner = srunner_create(suite);
