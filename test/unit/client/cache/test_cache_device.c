@@ -320,6 +320,23 @@ START_TEST(copy_that_fails_makes_no_block)
 }
 END_TEST
 
+/* The device took the copy and then failed at it. */
+START_TEST(copy_that_breaks_makes_no_block)
+{
+    struct uc_token *token = reserve(store, 1, 1);
+
+    fill_device(1, memory);
+    fake_cuda_break_copies(1);
+    ck_assert_int_eq(env_wait(store, must_submit(false, token, memory, 0), NULL), UC_ERR_OS_API);
+    ck_assert_int_eq(commit(store, token, true), UC_ERR_INVALID_PARAM);
+    ck_assert(!env_is_hit(store, 1));
+    put_from_device(1);
+    fake_cuda_break_copies(1);
+    ck_assert_int_eq(get_to(1, memory), UC_ERR_OS_API);
+    ck_assert_int_eq(get_to(1, memory), UC_OK);
+}
+END_TEST
+
 /* A piece is refused while the one before it still runs: that one is waited for. */
 START_TEST(failed_copy_waits_for_those_before_it)
 {
@@ -558,6 +575,7 @@ main(void)
     tcase_add_test(one, no_event_comes_before_the_copy_is_over);
     tcase_add_test(one, jobs_behind_a_stuck_device_end_in_time);
     tcase_add_test(one, copy_that_fails_makes_no_block);
+    tcase_add_test(one, copy_that_breaks_makes_no_block);
     tcase_add_test(one, failed_copy_waits_for_those_before_it);
     tcase_add_test(one, memory_is_what_it_was_registered_as);
     tcase_add_test(more, checksum_is_verified_where_there_is_one);

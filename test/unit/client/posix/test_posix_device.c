@@ -259,6 +259,11 @@ START_TEST(copy_that_fails_makes_no_block)
     ck_assert_int_eq(dump_from_device(1), UC_OK);
     fake_cuda_fail_copies(1);
     ck_assert_int_eq(move(false, 1, 0, memory, BLOCK_BYTES), UC_ERR_OS_API);
+    fake_cuda_break_copies(1); /* the device takes it, and fails at it then */
+    ck_assert_int_eq(move(false, 1, 0, memory, BLOCK_BYTES), UC_ERR_OS_API);
+    fake_cuda_break_copies(1);
+    ck_assert_int_eq(move(true, 2, 0, memory, BLOCK_BYTES), UC_ERR_OS_API);
+    ck_assert(!env_is_present(store, 2));
     ck_assert_int_eq(env_number(store, "blocks_loaded"), 0);
     ck_assert_int_eq(env_load(store, 1, 0, BLOCK_BYTES), UC_OK);
     close_way();
