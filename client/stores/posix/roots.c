@@ -156,8 +156,9 @@ write_format(const struct uc_posix_root *root, const char *text)
     return status;
 }
 
+/* @param[out] is_new_out  the root had no format until now */
 static enum uc_status
-settle_format(const struct uc_posix_root *root, uint64_t shards)
+settle_format(const struct uc_posix_root *root, uint64_t shards, bool *is_new_out)
 {
     char expected[FORMAT_BYTES];
     char found[FORMAT_BYTES] = "";
@@ -168,6 +169,7 @@ settle_format(const struct uc_posix_root *root, uint64_t shards)
         enum uc_status status;
 
         if (answer > 0) {
+            *is_new_out = attempt > 0;
             return UC_OK;
         }
         if (answer < 0) {
@@ -182,6 +184,27 @@ settle_format(const struct uc_posix_root *root, uint64_t shards)
         }
     }
     return uc_error(UC_ERR_OS_API, "posix store: %s/%s does not stay", root->path, FORMAT_NAME);
+}
+
+/*
+ * The folders of a new root, all at once: made on the way they would hold up the first dumps, as every one reads from
+ * the medium behind the blocks that are being written. What is missing is made by the dump that needs it; where names
+ * are synced one by one, and where there are many, all are.
+ */
+static void
+make_shards(const struct uc_posix_roots *roots, const struct uc_posix_root *root)
+{
+    char path[8];
+
+    if (roots->shards != 256 || roots->sync_names) {
+        return;
+    }
+    for (unsigned shard = 0; shard < 256; shard++) {
+        (void)snprintf(path, sizeof(path), "%x/%x", shard >> 4, shard & 15);
+        if (uc_posix_make_shard(roots, root, path) != 0) {
+            return;
+        }
+    }
 }
 
 static enum uc_status
@@ -204,8 +227,10 @@ check_direct(const struct uc_posix_root *root)
 }
 
 static enum uc_status
-open_root(const struct uc_posix_config *config, struct uc_posix_root *root)
+open_root(const struct uc_posix_config *config, const struct uc_posix_roots *roots,
+        struct uc_posix_root *root)
 {
+    bool is_new = false;
     enum uc_status status;
 
     if (mkdir(root->path, FOLDER_MODE) != 0 && errno != EEXIST) {
@@ -218,10 +243,13 @@ open_root(const struct uc_posix_config *config, struct uc_posix_root *root)
 
     status = uc_posix_owner_open(root);
     if (status == UC_OK) {
-        status = settle_format(root, config->shards);
+        status = settle_format(root, config->shards, &is_new);
     }
     if (status == UC_OK && config->direct_io) {
         status = check_direct(root);
+    }
+    if (status == UC_OK && is_new) {
+        make_shards(roots, root);
     }
     return status;
 }
@@ -256,7 +284,7 @@ uc_posix_roots_open(const struct uc_posix_config *config, struct uc_posix_health
         root->owner_fd = -1;
         root->lock_fd = -1;
         roots->count = idx + 1;
-        status = open_root(config, root);
+        status = open_root(config, roots, root);
     }
     if (status != UC_OK) {
         uc_posix_roots_close(roots);

@@ -2,7 +2,9 @@
 
 /* The parts of the posix store that need no data side: footer, paths, roots, configuration. */
 
+#include <glob.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -167,6 +169,42 @@ START_TEST(root_keeps_its_number_of_shards)
 }
 END_TEST
 
+static size_t
+count_shards(void)
+{
+    char pattern[ENV_PATH_BYTES + 8];
+    glob_t found = {0};
+    size_t count = 0;
+
+    (void)snprintf(pattern, sizeof(pattern), "%s/?/?", env_folder);
+    if (glob(pattern, GLOB_ONLYDIR, NULL, &found) == 0) {
+        count = found.gl_pathc;
+    }
+    globfree(&found);
+    return count;
+}
+
+/* No dump waits for a folder there; later opens leave it alone, and what is missing then is made by the dump. */
+START_TEST(new_root_has_its_shards_from_the_start)
+{
+    struct uc_store *store = env_open(NULL);
+    char path[2 * ENV_PATH_BYTES];
+
+    ck_assert_uint_eq(count_shards(), 256);
+    uc_posix_store_destroy(store);
+
+    env_block_path(env_folder, 7, path);
+    *strrchr(path, '/') = '\0';
+    ck_assert_int_eq(rmdir(path), 0);
+    store = env_open(NULL);
+    ck_assert_uint_eq(count_shards(), 255);
+    ck_assert_int_eq(env_dump(store, 7, 0, 4096), UC_OK);
+    ck_assert_int_eq(env_load(store, 7, 0, 4096), UC_OK);
+    ck_assert_uint_eq(count_shards(), 256);
+    uc_posix_store_destroy(store);
+}
+END_TEST
+
 /* Another root takes its share of the blocks; the others keep theirs. */
 START_TEST(roots_are_chosen_evenly_and_stay)
 {
@@ -271,6 +309,7 @@ main(void)
     tcase_add_test(tcase, capacity_below_one_block_is_refused);
     tcase_add_test(tcase, root_that_cannot_be_made_is_named);
     tcase_add_test(tcase, root_keeps_its_number_of_shards);
+    tcase_add_test(tcase, new_root_has_its_shards_from_the_start);
     tcase_add_test(tcase, roots_are_chosen_evenly_and_stay);
     tcase_add_test(tcase, paths_have_two_levels);
     tcase_add_test(tcase, leftovers_of_dead_owners_only_are_removed);
