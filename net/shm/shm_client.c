@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +28,7 @@ start_connecting(struct uc_shm_client *client)
         (void)close(fd);
         return EACCES;
     }
-    if (uc_shm_source_watch(&client->base.source, fd) != UC_OK) {
+    if (uc_shm_endpoint_watch(&client->base, fd) != UC_OK) {
         (void)close(fd);
         return ENOMEM;
     }
@@ -70,189 +69,23 @@ send_hello(struct uc_shm_client *client)
 static enum uc_status
 attempt(struct uc_shm_client *client)
 {
-    struct uc_shm_source *source = &client->base.source;
+    struct uc_source *source = &client->base.source;
     int error = start_connecting(client);
     enum uc_status status;
 
     if (error == EAGAIN) {
-        uint64_t next_ms = uc_time_add_ms(uc_clock_now_ms(&source->fabric->clock), UC_SHM_RETRY_MS);
+        uint64_t next_ms = uc_time_add_ms(uc_clock_now_ms(&source->turns->clock), UC_SHM_RETRY_MS);
 
-        uc_shm_source_set_deadline(
-                source, next_ms < client->give_up_ms ? next_ms : client->give_up_ms);
+        uc_source_expire_at(source, next_ms < client->give_up_ms ? next_ms : client->give_up_ms);
         return UC_OK;
     }
 
     status = error == 0 ? send_hello(client) : connect_error(error);
     if (status == UC_OK) {
         client->base.state = UC_SHM_GREETING;
-        uc_shm_source_set_deadline(source, client->give_up_ms);
+        uc_source_expire_at(source, client->give_up_ms);
     }
     return status;
-}
-
-static struct uc_shm_client *
-client_create(struct uc_fabric_domain *domain, const struct uc_fabric_connect *params)
-{
-    struct uc_shm_client *client = NULL;
-    size_t key_bytes = sizeof(struct uc_fabric_region_key);
-    void *pages = NULL;
-
-    if (params->region_count <= UC_REGION_LIMIT) {
-        client = calloc(1, sizeof(*client) + params->region_count * key_bytes);
-    }
-    if (client == NULL) {
-        (void)uc_error(UC_ERR_OUT_OF_MEMORY,
-                "shm: no memory for a connection with %zu regions; free some",
-                params->region_count);
-        return NULL;
-    }
-    if (uc_shm_pages_create("ucm-requests", sizeof(struct uc_shm_client_pages), &client->pages_fd,
-                &pages) != UC_OK) {
-        free(client);
-        return NULL;
-    }
-
-    uc_shm_source_init(&client->base.source, domain->fabric, UC_SHM_CLIENT);
-    uc_list_init(&client->waiting_node);
-    client->base.domain = domain;
-    client->base.state = UC_SHM_CONNECTING;
-    client->pages = pages;
-    client->on_state = params->on_state;
-    client->context = params->context;
-    client->regions = (struct uc_fabric_region_key *)(client + 1);
-    client->region_count = params->region_count;
-    if (params->region_count > 0) {
-        memcpy(client->regions, params->regions, params->region_count * key_bytes);
-    }
-    memcpy(client->nonce, params->nonce, sizeof(client->nonce));
-    return client;
-}
-
-enum uc_status
-uc_shm_connect(struct uc_fabric_domain *domain, const struct uc_fabric_connect *params,
-        struct uc_fabric_endpoint **endpoint_out)
-{
-    struct uc_fabric *fabric = domain->fabric;
-    struct uc_shm_client *client;
-    struct uc_shm_address address;
-    enum uc_status status;
-
-    if (params->address == NULL || params->nonce == NULL || params->on_state == NULL ||
-            (params->regions == NULL && params->region_count > 0)) {
-        return uc_error(UC_ERR_INVALID_PARAM,
-                "shm: connect needs an address, a nonce, regions and a state callback");
-    }
-    status = uc_shm_address_parse(params->address, &address);
-    if (status != UC_OK) {
-        return status;
-    }
-    client = client_create(domain, params);
-    if (client == NULL) {
-        return UC_ERR_OUT_OF_MEMORY;
-    }
-
-    client->address = address;
-    client->give_up_ms = uc_time_add_ms(uc_clock_now_ms(&fabric->clock), params->timeout_ms);
-    /* A failure that is known at once is told by the first turn, like every other. */
-    client->early_status = attempt(client);
-    if (client->early_status != UC_OK) {
-        uc_shm_source_wake(&client->base.source);
-    }
-    domain->endpoint_count++;
-    fabric->endpoint_count++;
-    *endpoint_out = &client->base;
-    return UC_OK;
-}
-
-static enum uc_status
-check_pieces(const struct uc_shm_client *client, const struct uc_fabric_op *op)
-{
-    for (size_t idx = 0; idx < op->piece_count; idx++) {
-        const struct uc_fabric_region *region = op->pieces[idx].region;
-
-        if (region == NULL) {
-            continue;
-        }
-        if (region->domain != client->base.domain ||
-                !uc_region_covers_piece(region->address, region->length_bytes, &op->pieces[idx])) {
-            return uc_error(UC_ERR_INVALID_PARAM,
-                    "fabric post: piece %zu of %zu is not inside its region", idx, op->piece_count);
-        }
-    }
-    return UC_OK;
-}
-
-static void
-enqueue(struct uc_shm_queue *queue, struct uc_fabric_op *op)
-{
-    op->next = NULL;
-    if (queue->first == NULL) {
-        queue->first = op;
-    } else {
-        queue->last->next = op;
-    }
-    queue->last = op;
-}
-
-/* Book an operation that was found good. */
-static void
-take_op(struct uc_shm_client *client, struct uc_fabric_op *op)
-{
-    op->provider_data[1] = 0;
-    op->provider_data[2] = 0;
-    op->provider_data[3] = client->posted_flushes;
-    if (op->opcode == UC_FABRIC_READ) {
-        if (client->reads.first == NULL) {
-            client->read_cursor = (struct uc_shm_cursor){.piece = op->pieces};
-        }
-        enqueue(&client->reads, op);
-        return;
-    }
-
-    client->posted_flushes += op->opcode == UC_FABRIC_FLUSH;
-    enqueue(&client->writes, op);
-    if (client->unsent == NULL) {
-        client->unsent = op;
-        client->write_cursor = (struct uc_shm_cursor){.piece = op->pieces};
-    }
-}
-
-enum uc_status
-uc_shm_post(struct uc_fabric_endpoint *endpoint, struct uc_fabric_op *list)
-{
-    struct uc_shm_client *client = (struct uc_shm_client *)endpoint;
-
-    if (endpoint->source.kind != UC_SHM_CLIENT) {
-        return uc_error(UC_ERR_INVALID_PARAM, "fabric post: only the initiator posts");
-    }
-    if (endpoint->state == UC_SHM_CLOSED) {
-        return uc_error(UC_ERR_UNHEALTHY, "fabric post: the connection is gone; connect again");
-    }
-
-    /* All or nothing: everything that can be refused is looked at before anything changes. */
-    for (struct uc_fabric_op *op = list; op != NULL; op = op->next) {
-        enum uc_status status = uc_fabric_op_check(
-                op, client->regions, client->region_count, &uc_shm_caps, &op->provider_data[0]);
-
-        if (status == UC_OK) {
-            status = check_pieces(client, op);
-        }
-        if (status != UC_OK) {
-            return status;
-        }
-    }
-    if (list == NULL) {
-        return UC_OK;
-    }
-
-    while (list != NULL) {
-        struct uc_fabric_op *next = list->next;
-
-        take_op(client, list);
-        list = next;
-    }
-    uc_shm_source_wake(&endpoint->source);
-    return UC_OK;
 }
 
 static void
@@ -290,7 +123,7 @@ uc_shm_client_close(struct uc_shm_client *client)
     struct uc_fabric_op *writes = client->writes.first;
 
     client->base.state = UC_SHM_CLOSED;
-    uc_shm_source_close(&client->base.source);
+    uc_source_close(&client->base.source);
     uc_list_remove(&client->waiting_node);
     unmap_all(client);
     client->reads = (struct uc_shm_queue){.first = NULL};
@@ -307,13 +140,21 @@ uc_shm_client_fail(struct uc_shm_client *client, enum uc_status status)
     client->on_state(client->context, &client->base, status);
 }
 
-void
-uc_shm_client_expire(struct uc_shm_client *client)
+static struct uc_shm_client *
+client_of(struct uc_source *source)
 {
+    return uc_list_entry(source, struct uc_shm_client, base.source);
+}
+
+/* Try again, or not connected in time. */
+static void
+on_expire(struct uc_source *source)
+{
+    struct uc_shm_client *client = client_of(source);
     enum uc_status status;
 
     if (client->base.state == UC_SHM_CONNECTING &&
-            uc_clock_now_ms(&client->base.source.fabric->clock) < client->give_up_ms) {
+            uc_clock_now_ms(&client->base.source.turns->clock) < client->give_up_ms) {
         status = attempt(client);
         if (status != UC_OK) {
             uc_shm_client_fail(client, status);
@@ -381,7 +222,7 @@ answered(struct uc_shm_client *client, const uint8_t *bytes, size_t length,
         return;
     }
 
-    uc_list_remove(&client->base.source.timed_node);
+    uc_source_never_expire(&client->base.source);
     client->base.state = UC_SHM_READY;
     client->on_state(client->context, &client->base, UC_OK);
 }
@@ -400,7 +241,7 @@ lost(struct uc_shm_client *client)
 static void
 receive_packets(struct uc_shm_client *client)
 {
-    struct uc_shm_source *source = &client->base.source;
+    struct uc_source *source = &client->base.source;
 
     for (size_t count = 0; count < (size_t)UC_SHM_PACKETS_PER_TURN; count++) {
         uint8_t bytes[UC_SHM_PACKET_BYTES];
@@ -451,14 +292,15 @@ transfer(struct uc_shm_client *client, size_t *budget)
 
     uc_list_remove(&client->waiting_node);
     if (client->done != client->queued) {
-        uc_list_add(&client->base.source.fabric->waiting, &client->waiting_node);
+        uc_list_add(&client->base.fabric->waiting, &client->waiting_node);
     }
     return more || client->base.source.readable;
 }
 
-bool
-uc_shm_client_turn(struct uc_shm_client *client, size_t *budget)
+static bool
+on_turn(struct uc_source *source, size_t *budget)
 {
+    struct uc_shm_client *client = client_of(source);
     enum uc_shm_state before = client->base.state;
 
     if (client->early_status != UC_OK && before == UC_SHM_CONNECTING) {
@@ -480,24 +322,83 @@ uc_shm_client_turn(struct uc_shm_client *client, size_t *budget)
     return transfer(client, budget);
 }
 
-void
-uc_shm_queue_done(struct uc_shm_queue *queue, enum uc_status status, size_t *budget)
-{
-    struct uc_fabric_op *op = queue->first;
+static const struct uc_source_ops client_ops = {
+        .event = uc_shm_endpoint_event,
+        .turn = on_turn,
+        .expire = on_expire,
+};
 
-    queue->first = op->next;
-    *budget -= 1;
-    op->on_done(op, status);
+static struct uc_shm_client *
+client_create(struct uc_fabric_domain *domain, const struct uc_fabric_connect *params)
+{
+    struct uc_shm_client *client = NULL;
+    size_t key_bytes = sizeof(struct uc_fabric_region_key);
+    void *pages = NULL;
+
+    if (params->region_count <= UC_REGION_LIMIT) {
+        client = calloc(1, sizeof(*client) + params->region_count * key_bytes);
+    }
+    if (client == NULL) {
+        (void)uc_error(UC_ERR_OUT_OF_MEMORY,
+                "shm: no memory for a connection with %zu regions; free some",
+                params->region_count);
+        return NULL;
+    }
+    if (uc_shm_pages_create("ucm-requests", sizeof(struct uc_shm_client_pages), &client->pages_fd,
+                &pages) != UC_OK) {
+        free(client);
+        return NULL;
+    }
+
+    uc_shm_endpoint_init(&client->base, domain->fabric, &client_ops);
+    uc_list_init(&client->waiting_node);
+    client->base.domain = domain;
+    client->base.is_initiator = true;
+    client->base.state = UC_SHM_CONNECTING;
+    client->pages = pages;
+    client->on_state = params->on_state;
+    client->context = params->context;
+    client->regions = (struct uc_fabric_region_key *)(client + 1);
+    client->region_count = params->region_count;
+    if (params->region_count > 0) {
+        memcpy(client->regions, params->regions, params->region_count * key_bytes);
+    }
+    memcpy(client->nonce, params->nonce, sizeof(client->nonce));
+    return client;
 }
 
-void
-uc_shm_cursor_advance(struct uc_shm_cursor *cursor, uint64_t bytes)
+enum uc_status
+uc_shm_connect(struct uc_fabric_domain *domain, const struct uc_fabric_connect *params,
+        struct uc_fabric_endpoint **endpoint_out)
 {
-    assert(bytes <= cursor->piece->length_bytes - cursor->piece_done_bytes);
-    cursor->done_bytes += bytes;
-    cursor->piece_done_bytes += bytes;
-    if (cursor->piece_done_bytes == cursor->piece->length_bytes) {
-        cursor->piece++;
-        cursor->piece_done_bytes = 0;
+    struct uc_fabric *fabric = domain->fabric;
+    struct uc_shm_client *client;
+    struct uc_shm_address address;
+    enum uc_status status;
+
+    if (params->address == NULL || params->nonce == NULL || params->on_state == NULL ||
+            (params->regions == NULL && params->region_count > 0)) {
+        return uc_error(UC_ERR_INVALID_PARAM,
+                "shm: connect needs an address, a nonce, regions and a state callback");
     }
+    status = uc_shm_address_parse(params->address, &address);
+    if (status != UC_OK) {
+        return status;
+    }
+    client = client_create(domain, params);
+    if (client == NULL) {
+        return UC_ERR_OUT_OF_MEMORY;
+    }
+
+    client->address = address;
+    client->give_up_ms = uc_time_add_ms(uc_clock_now_ms(&fabric->turns.clock), params->timeout_ms);
+    /* A failure that is known at once is told by the first turn, like every other. */
+    client->early_status = attempt(client);
+    if (client->early_status != UC_OK) {
+        uc_source_wake(&client->base.source);
+    }
+    domain->endpoint_count++;
+    fabric->endpoint_count++;
+    *endpoint_out = &client->base;
+    return UC_OK;
 }

@@ -7,12 +7,13 @@
  *   shm_fabric.c    open, poll, arm, deadlines       shm_domain.c   domains and regions
  *   shm_address.c   where to connect                 shm_socket.c   packets and descriptors
  *   shm_memory.c    files and mappings               shm_ring.c     what the two sides share
- *   shm_listener.c  accepting                        shm_target.c   admitting and serving a peer
- *   shm_client.c    connecting, posting, failing     shm_regions.c  memory of a client that the server maps
+ *   shm_listener.c  listening                        shm_target.c   admitting and serving a peer
+ *   shm_client.c    connecting, transfers, failing   shm_post.c     posting
  *   shm_read.c      READs, by this side's processor  shm_write.c    WRITEs, by the server's
+ *   shm_regions.c   memory of a client that the server maps
  *
- * One epoll per fabric, edge-triggered: a source waits in the ring of turns while it may have something to do. The
- * sockets carry the greeting, descriptors, and wake-ups of a side that sleeps; a busy pair makes no system call.
+ * The sockets carry the greeting, descriptors, and wake-ups of a side that sleeps; a busy pair makes no system call but
+ * the poll's.
  *
  * Wake-ups are packets and not eventfds: an eventfd is one object for both sides, and a peer that takes its
  * O_NONBLOCK away and fills it blocks whoever writes to it next.
@@ -36,7 +37,7 @@
 
 #include "core/base/list.h"
 #include "core/base/mutex.h"
-#include "core/base/warn_gate.h"
+#include "net/acceptor.h"
 #include "net/fabric.h"
 #include "net/region_table.h"
 #include "net/shm/shm_address.h"
@@ -44,6 +45,7 @@
 #include "net/shm/shm_ring.h"
 #include "net/shm/shm_socket.h"
 #include "net/shm/shm_wire.h"
+#include "net/turns.h"
 
 enum {
     UC_SHM_TURN_BYTES = 4 << 20, /* moved by one endpoint before another has its turn */
@@ -55,11 +57,7 @@ enum {
     UC_SHM_LONG_READ_BYTES = 32 << 10, /* too long for its bytes to be left in the caches … */
     UC_SHM_RUN_MIN_BYTES = 512,        /* … but for shorter pieces, a footer for instance */
     UC_SHM_PACKETS_PER_TURN = 16,
-    UC_SHM_HALF_OPEN_COUNT = 256, /* peers per listener that have not said hello */
-    UC_SHM_HALF_OPEN_MS = 5000,   /* … and how long they may take */
-    UC_SHM_RETRY_MS = 10,         /* pause of a client before a listener that is crowded */
-    UC_SHM_ACCEPT_RETRY_MS = 100, /* pause when descriptors or memory have run out */
-    UC_SHM_ACCEPT_BATCH_COUNT = 16,
+    UC_SHM_RETRY_MS = 10, /* pause of a client before a listener that is crowded */
     UC_SHM_ENDPOINT_MAX_BYTES = 16384,
     UC_SHM_ROWS_BYTES = UC_REGION_LIMIT * (int)sizeof(struct uc_shm_region_row),
 };
@@ -67,32 +65,9 @@ enum {
 #define UC_SHM_MAX_OP_BYTES (UINT64_C(1) << 40)
 #define UC_SHM_NO_SLOT      UINT32_MAX
 
-enum uc_shm_kind {
-    UC_SHM_LISTENER,
-    UC_SHM_CLIENT, /* endpoint of the initiator */
-    UC_SHM_TARGET, /* endpoint of the target */
-};
-
-/** A socket in the fabric's epoll, and its place in the ring of turns and among the deadlines. */
-struct uc_shm_source {
-    struct uc_fabric *fabric;
-    struct uc_list turn_node;  /* in fabric->turns while there may be something to do */
-    struct uc_list timed_node; /* in fabric->timed while deadline_ms counts */
-    uint64_t deadline_ms;
-    enum uc_shm_kind kind;
-    int fd;        /* -1 once closed */
-    bool readable; /* since the last event, nothing said that there is no more */
-};
-
 struct uc_fabric {
-    int epoll_fd;
-    bool is_polling;       /* endpoints that go meanwhile are freed at the end of poll */
-    struct uc_clock clock; /* monotonic; tests replace it */
-    struct uc_warn_gate warn_gate;
-    struct uc_list turns;
-    struct uc_list timed;
+    struct uc_turns turns;
     struct uc_list waiting; /* clients with entries at the server, by waiting_node */
-    struct uc_list dead;    /* endpoints by turn_node */
     size_t domain_count;
     size_t listener_count;
     size_t endpoint_count;
@@ -134,11 +109,9 @@ struct uc_fabric_region {
 };
 
 struct uc_fabric_listener {
-    struct uc_shm_source source; /* timed: accepting again after a pause */
+    struct uc_acceptor acceptor;
     const struct uc_fabric_target_ops *ops;
     void *context;
-    size_t half_open_count;
-    bool is_starved; /* said once that descriptors or memory ran out */
     char address[UC_SHM_ADDRESS_BYTES];
 };
 
@@ -151,8 +124,11 @@ enum uc_shm_state {
 
 /** What both kinds of endpoint have. First member of uc_shm_client and uc_shm_target. */
 struct uc_fabric_endpoint {
-    struct uc_shm_source source;     /* timed: connecting, or half-open */
+    struct uc_mortal mortal;
+    struct uc_source source; /* timed: connecting, or a newcomer */
+    struct uc_fabric *fabric;
     struct uc_fabric_domain *domain; /* target: NULL until admitted */
+    bool is_initiator;               /* uc_shm_client, else uc_shm_target */
     enum uc_shm_state state;
 };
 
@@ -229,7 +205,7 @@ struct uc_shm_client {
 
 struct uc_shm_target {
     struct uc_fabric_endpoint base;
-    struct uc_fabric_listener *listener; /* until admitted; its half_open_count counts us */
+    struct uc_newcomer newcomer; /* of the listener, until admitted */
     const struct uc_fabric_target_ops *ops;
     void *context;
     void *peer;
@@ -249,30 +225,22 @@ _Static_assert(sizeof(struct uc_shm_target) <= UC_SHM_ENDPOINT_MAX_BYTES, "cost 
 
 extern const struct uc_fabric_caps uc_shm_caps;
 
-void uc_shm_source_init(
-        struct uc_shm_source *source, struct uc_fabric *fabric, enum uc_shm_kind kind);
+/** The initial state of both kinds. */
+void uc_shm_endpoint_init(struct uc_fabric_endpoint *endpoint, struct uc_fabric *fabric,
+        const struct uc_source_ops *ops);
 
-/** Register the descriptor, which the source owns from now on, with the fabric's epoll. */
-UC_MUST_CHECK enum uc_status uc_shm_source_watch(struct uc_shm_source *source, int fd);
+/** Register the socket, which the endpoint owns from now on. */
+UC_MUST_CHECK enum uc_status uc_shm_endpoint_watch(struct uc_fabric_endpoint *endpoint, int fd);
 
-/** Close the socket and leave all rings. Idempotent. */
-void uc_shm_source_close(struct uc_shm_source *source);
-
-/** Give the source a turn in this or the next poll. */
-void uc_shm_source_wake(struct uc_shm_source *source);
-
-/** Start or move the deadline. */
-void uc_shm_source_set_deadline(struct uc_shm_source *source, uint64_t deadline_ms);
-
-/** @return whether a warning about a peer may be logged now: one a second for each fabric. */
-bool uc_shm_fabric_may_warn(struct uc_fabric *fabric);
+/** The event() of every endpoint: the socket has something. */
+void uc_shm_endpoint_event(struct uc_source *source, uint32_t events);
 
 /** Free an endpoint that is closed: now, or at the end of the poll that is running. */
 void uc_shm_endpoint_bury(struct uc_fabric_endpoint *endpoint);
 
 /** Wake the peer if it sleeps. */
 void uc_shm_ring_peer(
-        struct uc_shm_source *source, const _Atomic uint32_t *sleep_epoch, uint32_t *rung);
+        struct uc_source *source, const _Atomic uint32_t *sleep_epoch, uint32_t *rung);
 
 /* shm_domain.c */
 
@@ -300,14 +268,8 @@ uint16_t uc_shm_listener_port(const struct uc_fabric_listener *listener);
 const char *uc_shm_listener_address(const struct uc_fabric_listener *listener);
 void uc_shm_listener_close(struct uc_fabric_listener *listener);
 
-/** Accept what waits. @return true to get another turn at once */
-bool uc_shm_listener_turn(struct uc_fabric_listener *listener, size_t *budget);
-
-/** Deadline of a listener: the pause is over. */
-void uc_shm_listener_expire(struct uc_fabric_listener *listener);
-
-/** Read the hello and decide; then serve. @return true to get another turn at once */
-bool uc_shm_target_turn(struct uc_shm_target *target, size_t *budget);
+/** Reading the hello and deciding; then serving. */
+extern const struct uc_source_ops uc_shm_target_ops;
 
 /** Drop a peer that has not been admitted, tell that an admitted one is gone; bury it either way. */
 void uc_shm_target_drop(struct uc_shm_target *target);
@@ -319,7 +281,6 @@ void uc_shm_target_close(struct uc_shm_target *target);
 
 enum uc_status uc_shm_connect(struct uc_fabric_domain *domain,
         const struct uc_fabric_connect *params, struct uc_fabric_endpoint **endpoint_out);
-enum uc_status uc_shm_post(struct uc_fabric_endpoint *endpoint, struct uc_fabric_op *list);
 
 /** Close, unmap, flush every operation, tell nobody else. */
 void uc_shm_client_close(struct uc_shm_client *client);
@@ -327,14 +288,12 @@ void uc_shm_client_close(struct uc_shm_client *client);
 /** The connection failed: close, flush, tell the owner. The caller has set the error text. */
 void uc_shm_client_fail(struct uc_shm_client *client, enum uc_status status);
 
-/** Connect, greet, transfer. @return true to get another turn at once */
-bool uc_shm_client_turn(struct uc_shm_client *client, size_t *budget);
-
-/** Deadline of a client: try again, or not connected in time. */
-void uc_shm_client_expire(struct uc_shm_client *client);
-
 /** Before sleeping. @return whether the server has done something meanwhile */
 bool uc_shm_client_arm(struct uc_shm_client *client);
+
+/* shm_post.c */
+
+enum uc_status uc_shm_post(struct uc_fabric_endpoint *endpoint, struct uc_fabric_op *list);
 
 /** The first operation of a queue is over. */
 void uc_shm_queue_done(struct uc_shm_queue *queue, enum uc_status status, size_t *budget);

@@ -12,7 +12,7 @@
 
 /* @return false if the packet did not go out now */
 static bool
-tell(struct uc_shm_source *source, const struct uc_shm_packet *packet, const int *fd)
+tell(struct uc_source *source, const struct uc_shm_packet *packet, const int *fd)
 {
     uint8_t bytes[UC_SHM_PACKET_BYTES];
     size_t length = uc_shm_packet_put(bytes, packet);

@@ -90,7 +90,7 @@ static void
 admit(struct uc_shm_target *target, const uint8_t *nonce)
 {
     struct uc_fabric_admission admission = {0};
-    struct uc_shm_source *source = &target->base.source;
+    struct uc_source *source = &target->base.source;
     enum uc_status status = target->ops->admit(target->context, nonce, &admission);
 
     if (status != UC_OK) {
@@ -99,9 +99,8 @@ admit(struct uc_shm_target *target, const uint8_t *nonce)
     }
 
     assert(admission.domain != NULL);
-    uc_list_remove(&source->timed_node);
-    target->listener->half_open_count--;
-    target->listener = NULL;
+    uc_source_never_expire(source);
+    uc_newcomer_leave(&target->newcomer);
     target->base.domain = admission.domain;
     target->base.domain->endpoint_count++;
     target->access = admission.access;
@@ -112,7 +111,7 @@ admit(struct uc_shm_target *target, const uint8_t *nonce)
 
     status = welcome(target);
     if (status != UC_OK) {
-        if (status != UC_ERR_UNHEALTHY && uc_shm_fabric_may_warn(source->fabric)) {
+        if (status != UC_ERR_UNHEALTHY && uc_turns_may_warn(source->turns)) {
             uc_log_warn("shm: a peer cannot be served: %s", uc_last_error());
         }
         refuse(target, status);
@@ -123,7 +122,7 @@ admit(struct uc_shm_target *target, const uint8_t *nonce)
 static void
 receive_hello(struct uc_shm_target *target)
 {
-    struct uc_shm_source *source = &target->base.source;
+    struct uc_source *source = &target->base.source;
     uint8_t bytes[UC_SHM_PACKET_BYTES];
     uint8_t nonce[UC_FABRIC_NONCE_BYTES];
     struct uc_shm_fds fds;
@@ -152,7 +151,7 @@ receive_hello(struct uc_shm_target *target)
         return;
     }
 
-    if (uc_shm_fabric_may_warn(source->fabric)) {
+    if (uc_turns_may_warn(source->turns)) {
         uc_log_warn("shm: a peer's hello is refused: %s",
                 status == UC_ERR_PERMISSION_DENIED
                         ? "another user; use fabric tcp, or run both as the same one"
@@ -286,7 +285,7 @@ serve_entries(struct uc_shm_target *target, size_t *left_bytes, size_t *budget)
 static bool
 receive_packets(struct uc_shm_target *target, enum uc_shm_io *io_out)
 {
-    struct uc_shm_source *source = &target->base.source;
+    struct uc_source *source = &target->base.source;
 
     *io_out = UC_SHM_MOVED;
     for (size_t count = 0; count < (size_t)UC_SHM_PACKETS_PER_TURN; count++) {
@@ -322,7 +321,7 @@ receive_packets(struct uc_shm_target *target, enum uc_shm_io *io_out)
 static void
 malformed(struct uc_shm_target *target)
 {
-    if (uc_shm_fabric_may_warn(target->base.source.fabric)) {
+    if (uc_turns_may_warn(target->base.source.turns)) {
         uc_log_warn("shm: a peer sent something malformed, closing its connection; is it of the "
                     "same release?");
     }
@@ -360,9 +359,17 @@ serve(struct uc_shm_target *target, size_t *budget)
     return uc_shm_ring_waiting(pages_of(target), target->done, &count) != UC_OK || count > 0;
 }
 
-bool
-uc_shm_target_turn(struct uc_shm_target *target, size_t *budget)
+static struct uc_shm_target *
+target_of(struct uc_source *source)
 {
+    return uc_list_entry(source, struct uc_shm_target, base.source);
+}
+
+static bool
+on_turn(struct uc_source *source, size_t *budget)
+{
+    struct uc_shm_target *target = target_of(source);
+
     if (target->base.state == UC_SHM_GREETING) {
         receive_hello(target);
         if (target->base.state != UC_SHM_READY) {
@@ -380,6 +387,18 @@ uc_shm_target_turn(struct uc_shm_target *target, size_t *budget)
     return serve(target, budget);
 }
 
+static void
+on_expire(struct uc_source *source)
+{
+    uc_shm_target_drop(target_of(source));
+}
+
+const struct uc_source_ops uc_shm_target_ops = {
+        .event = uc_shm_endpoint_event,
+        .turn = on_turn,
+        .expire = on_expire,
+};
+
 void
 uc_shm_target_close(struct uc_shm_target *target)
 {
@@ -392,11 +411,8 @@ uc_shm_target_close(struct uc_shm_target *target)
         /* A peer that is copying sees it before its next READ, and the end of the connection afterwards. */
         atomic_store_explicit(&target->page->fenced, 1, memory_order_seq_cst);
     }
-    uc_shm_source_close(&target->base.source);
-    if (target->listener != NULL) {
-        target->listener->half_open_count--;
-        target->listener = NULL;
-    }
+    uc_source_close(&target->base.source);
+    uc_newcomer_leave(&target->newcomer);
     for (uint32_t slot = 0; slot < UC_SHM_SLOT_COUNT; slot++) {
         uc_shm_target_unmap(target, slot);
     }

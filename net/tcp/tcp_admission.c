@@ -13,14 +13,11 @@
 
 #include "net/tcp/tcp_target.h"
 
-/* Leave the listener's count of those that have not said who they are. */
-static void
-leave_listener(struct uc_tcp_target *target)
+/* Of a peer that has not been admitted. */
+static struct uc_fabric_listener *
+listener_of(const struct uc_tcp_target *target)
 {
-    if (target->listener != NULL) {
-        target->listener->half_open_count--;
-        target->listener = NULL;
-    }
+    return uc_list_entry(target->newcomer.acceptor, struct uc_fabric_listener, acceptor);
 }
 
 static void
@@ -32,17 +29,17 @@ target_close(struct uc_tcp_target *target)
 
     target->state = UC_TCP_CLOSED;
     uc_tcp_source_close(&target->stream.source, true);
-    leave_listener(target);
+    uc_newcomer_leave(&target->newcomer);
     uc_tcp_target_forget(target);
 }
 
 static void
 target_bury(struct uc_tcp_target *target)
 {
-    struct uc_fabric *fabric = target->stream.source.fabric;
+    struct uc_fabric *fabric = uc_tcp_source_fabric(&target->stream.source);
 
     fabric->endpoint_count--;
-    uc_tcp_bury(fabric, &target->mortal);
+    uc_turns_bury(&fabric->turns, &target->mortal);
 }
 
 void
@@ -67,7 +64,7 @@ uc_tcp_group_bury(struct uc_tcp_group *group)
         }
     }
     group->base.domain->endpoint_count--;
-    uc_tcp_bury(group->base.fabric, &group->base.mortal);
+    uc_turns_bury(&group->base.fabric->turns, &group->base.mortal);
 }
 
 void
@@ -119,7 +116,7 @@ find_group(const struct uc_tcp_target *target, const struct uc_tcp_hello *hello)
 {
     struct uc_tcp_group *found = NULL;
 
-    uc_list_for_each (node, &target->stream.source.fabric->joinable) {
+    uc_list_for_each (node, &uc_tcp_source_fabric(&target->stream.source)->joinable) {
         struct uc_tcp_group *group = uc_list_entry(node, struct uc_tcp_group, join_node);
 
         if (nonces_equal(group->nonce, hello->nonce)) {
@@ -127,8 +124,8 @@ find_group(const struct uc_tcp_target *target, const struct uc_tcp_hello *hello)
         }
     }
     if (found == NULL || found->lane_count != hello->lane_count ||
-            found->lanes[hello->lane_idx] != NULL || found->ops != target->listener->ops ||
-            found->context != target->listener->context) {
+            found->lanes[hello->lane_idx] != NULL || found->ops != listener_of(target)->ops ||
+            found->context != listener_of(target)->context) {
         return NULL;
     }
     return found;
@@ -143,11 +140,10 @@ group_create(const struct uc_tcp_target *target, const struct uc_tcp_hello *hell
         return NULL;
     }
 
-    group->base.fabric = target->stream.source.fabric;
-    group->base.kind = UC_TCP_TARGET;
+    group->base.fabric = uc_tcp_source_fabric(&target->stream.source);
     group->base.state = UC_TCP_READY;
-    group->ops = target->listener->ops;
-    group->context = target->listener->context;
+    group->ops = listener_of(target)->ops;
+    group->context = listener_of(target)->context;
     group->lane_count = hello->lane_count;
     memcpy(group->nonce, hello->nonce, sizeof(group->nonce));
     uc_list_init(&group->join_node);
@@ -192,19 +188,18 @@ join(struct uc_tcp_target *target, struct uc_tcp_group *group, const struct uc_t
     struct uc_tcp_source *source = &target->stream.source;
     bool is_first = group->joined_count == 0;
 
-    uc_list_remove(&source->timed_node);
-    leave_listener(target);
+    uc_source_never_expire(&source->base);
+    uc_newcomer_leave(&target->newcomer);
     target->group = group;
     target->state = UC_TCP_READY;
     group->lanes[hello->lane_idx] = target;
     group->joined_count++;
     if (group->joined_count == group->lane_count) {
         uc_list_remove(&group->join_node);
-        uc_list_remove(&group->lanes[0]->stream.source.timed_node);
+        uc_source_never_expire(&group->lanes[0]->stream.source.base);
     } else if (is_first) {
-        uc_list_add(&source->fabric->joinable, &group->join_node);
-        uc_tcp_source_set_deadline(source,
-                uc_time_add_ms(uc_clock_now_ms(&source->fabric->clock), UC_TCP_HALF_OPEN_MS));
+        uc_list_add(&uc_tcp_source_fabric(source)->joinable, &group->join_node);
+        uc_source_expire_in(&source->base, UC_TCP_JOIN_MS);
     }
     if (is_first) {
         group->ops->connected(group->context, group->peer, &group->base);
@@ -288,17 +283,26 @@ receive_hello(struct uc_tcp_target *target)
         return;
     }
 
-    if (uc_tcp_fabric_may_warn(source->fabric)) {
-        uc_log_warn("tcp port %u: a peer's hello is refused: %s", (unsigned)target->listener->port,
+    if (uc_turns_may_warn(source->base.turns)) {
+        uc_log_warn("tcp port %u: a peer's hello is refused: %s",
+                (unsigned)listener_of(target)->port,
                 status == UC_ERR_UNSUPPORTED ? "another protocol version, use the same release"
                                              : "not a peer of this protocol");
     }
     refuse(target, status);
 }
 
-bool
-uc_tcp_target_turn(struct uc_tcp_target *target, size_t *budget)
+static struct uc_tcp_target *
+target_of(struct uc_source *source)
 {
+    return uc_list_entry(source, struct uc_tcp_target, stream.source.base);
+}
+
+static bool
+on_turn(struct uc_source *source, size_t *budget)
+{
+    struct uc_tcp_target *target = target_of(source);
+
     if (target->state == UC_TCP_GREETING) {
         receive_hello(target);
         if (target->state != UC_TCP_READY) {
@@ -315,3 +319,15 @@ uc_tcp_target_turn(struct uc_tcp_target *target, size_t *budget)
 
     return uc_tcp_target_serve(target, budget);
 }
+
+static void
+on_expire(struct uc_source *source)
+{
+    uc_tcp_target_drop(target_of(source));
+}
+
+const struct uc_source_ops uc_tcp_target_ops = {
+        .event = uc_tcp_source_event,
+        .turn = on_turn,
+        .expire = on_expire,
+};

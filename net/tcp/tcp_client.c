@@ -11,7 +11,7 @@ lanes_init(struct uc_tcp_client *client, uint8_t *rx)
     for (uint32_t idx = 0; idx < client->lane_count; idx++) {
         struct uc_tcp_lane *lane = &client->lanes[idx];
 
-        uc_tcp_source_init(&lane->stream.source, client->base.fabric, UC_TCP_LANE);
+        uc_source_init(&lane->stream.source.base, &client->base.fabric->turns, &uc_tcp_lane_ops);
         lane->stream.rx = rx + (size_t)idx * UC_TCP_RX_BYTES;
         lane->client = client;
         lane->state = UC_TCP_CONNECTING;
@@ -42,7 +42,7 @@ client_create(struct uc_fabric_domain *domain, const struct uc_fabric_connect *p
             .mortal = {.memory = rx},
             .fabric = fabric,
             .domain = domain,
-            .kind = UC_TCP_LANE,
+            .is_initiator = true,
             .state = UC_TCP_CONNECTING,
     };
     client->lane_count = fabric->lane_count;
@@ -64,7 +64,7 @@ uc_tcp_connect(struct uc_fabric_domain *domain, const struct uc_fabric_connect *
 {
     struct uc_fabric *fabric = domain->fabric;
     struct uc_tcp_client *client;
-    struct uc_tcp_source *source;
+    struct uc_source *source;
     enum uc_status status;
 
     if (params->address == NULL || params->nonce == NULL || params->port == 0 ||
@@ -89,13 +89,12 @@ uc_tcp_connect(struct uc_fabric_domain *domain, const struct uc_fabric_connect *
     }
 
     /* A failure that is known at once is told by the first turn, like every other. */
-    source = &client->lanes[0].stream.source;
+    source = &client->lanes[0].stream.source.base;
     client->early_status = uc_tcp_lane_dial(&client->lanes[0]);
     if (client->early_status != UC_OK) {
-        uc_tcp_source_wake(source);
+        uc_source_wake(source);
     }
-    uc_tcp_source_set_deadline(
-            source, uc_time_add_ms(uc_clock_now_ms(&fabric->clock), params->timeout_ms));
+    uc_source_expire_in(source, params->timeout_ms);
     domain->endpoint_count++;
     fabric->endpoint_count++;
     *endpoint_out = &client->base;

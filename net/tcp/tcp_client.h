@@ -23,11 +23,8 @@ void uc_tcp_client_fail(struct uc_tcp_client *client, enum uc_status status);
 /** Start on the address that is next. @return UC_OK when an attempt is under way */
 UC_MUST_CHECK enum uc_status uc_tcp_lane_dial(struct uc_tcp_lane *lane);
 
-/** Connect, greet, transfer. @return true to get another turn at once */
-bool uc_tcp_lane_turn(struct uc_tcp_lane *lane, size_t *budget);
-
-/** Deadline of a lane: not connected in time. */
-void uc_tcp_lane_expire(struct uc_tcp_lane *lane);
+/** Connecting, greeting, transferring. */
+extern const struct uc_source_ops uc_tcp_lane_ops;
 
 /* tcp_transfer.c */
 

@@ -71,14 +71,6 @@ uc_tcp_lane_dial(struct uc_tcp_lane *lane)
     return connect_error(error);
 }
 
-void
-uc_tcp_lane_expire(struct uc_tcp_lane *lane)
-{
-    (void)uc_error(UC_ERR_TIMEOUT,
-            "tcp: connect: no answer in time; is the server up, and the port reachable from here?");
-    uc_tcp_client_fail(lane->client, UC_ERR_TIMEOUT);
-}
-
 /* The handshake ended, well or not. @return whether the hello is on its way */
 static bool
 finish_connecting(struct uc_tcp_lane *lane)
@@ -98,7 +90,7 @@ finish_connecting(struct uc_tcp_lane *lane)
         return false;
     }
 
-    if (getsockopt(source->fd, SOL_SOCKET, SO_ERROR, &error, &length_bytes) != 0) {
+    if (getsockopt(source->base.fd, SOL_SOCKET, SO_ERROR, &error, &length_bytes) != 0) {
         error = errno;
     }
     if (error == 0) {
@@ -112,7 +104,7 @@ finish_connecting(struct uc_tcp_lane *lane)
         error = source->lost_errno == 0 ? EPIPE : source->lost_errno;
     }
 
-    uc_tcp_source_release(source);
+    uc_source_release(&source->base);
     lane->address_idx++;
     if (lane->address_idx >= client->address_count) {
         uc_tcp_client_fail(client, connect_error(error));
@@ -157,10 +149,10 @@ lane_ready(struct uc_tcp_lane *lane)
         return;
     }
 
-    uc_list_remove(&client->lanes[0].stream.source.timed_node);
+    uc_source_never_expire(&client->lanes[0].stream.source.base);
     client->base.state = UC_TCP_READY;
     for (uint32_t idx = 0; idx < client->lane_count; idx++) {
-        uc_tcp_source_wake(&client->lanes[idx].stream.source);
+        uc_source_wake(&client->lanes[idx].stream.source.base);
     }
     client->on_state(client->context, &client->base, UC_OK);
 }
@@ -216,9 +208,24 @@ receive_answer(struct uc_tcp_lane *lane)
     answered(lane, bytes);
 }
 
-bool
-uc_tcp_lane_turn(struct uc_tcp_lane *lane, size_t *budget)
+static struct uc_tcp_lane *
+lane_of(struct uc_source *source)
 {
+    return uc_list_entry(source, struct uc_tcp_lane, stream.source.base);
+}
+
+static void
+on_expire(struct uc_source *source)
+{
+    (void)uc_error(UC_ERR_TIMEOUT,
+            "tcp: connect: no answer in time; is the server up, and the port reachable from here?");
+    uc_tcp_client_fail(lane_of(source)->client, UC_ERR_TIMEOUT);
+}
+
+static bool
+on_turn(struct uc_source *source, size_t *budget)
+{
+    struct uc_tcp_lane *lane = lane_of(source);
     struct uc_tcp_client *client = lane->client;
 
     if (client->early_status != UC_OK && lane->state == UC_TCP_CONNECTING) {
@@ -243,3 +250,9 @@ uc_tcp_lane_turn(struct uc_tcp_lane *lane, size_t *budget)
 
     return uc_tcp_lane_transfer(lane, budget);
 }
+
+const struct uc_source_ops uc_tcp_lane_ops = {
+        .event = uc_tcp_source_event,
+        .turn = on_turn,
+        .expire = on_expire,
+};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,11 +11,6 @@
 #include <ucm/log.h>
 
 #include "net/tcp/tcp_target.h"
-
-/* Peers that were admitted but not served yet pile up here; more than that are retried by TCP. */
-enum {
-    BACKLOG = 1024,
-};
 
 static int
 bound_socket(const struct uc_tcp_address *address, bool dual_stack)
@@ -34,7 +29,7 @@ bound_socket(const struct uc_tcp_address *address, bool dual_stack)
         goto err_close_fd;
     }
     if (bind(fd, (const struct sockaddr *)&address->storage, address->length_bytes) != 0 ||
-            listen(fd, BACKLOG) != 0) {
+            listen(fd, UC_ACCEPTOR_BACKLOG) != 0) {
         goto err_close_fd;
     }
 
@@ -115,6 +110,52 @@ socket_port(int fd, uint16_t *port_out)
     return UC_OK;
 }
 
+static struct uc_fabric *
+fabric_of(const struct uc_fabric_listener *listener)
+{
+    return uc_list_entry(listener->acceptor.source.turns, struct uc_fabric, turns);
+}
+
+static enum uc_status
+greet(struct uc_acceptor *acceptor, int fd, struct uc_newcomer **newcomer_out,
+        struct uc_source **source_out)
+{
+    struct uc_fabric_listener *listener =
+            uc_list_entry(acceptor, struct uc_fabric_listener, acceptor);
+    struct uc_tcp_target *target = calloc(1, sizeof(*target));
+    enum uc_status status;
+    const int on = 1;
+
+    if (target == NULL) {
+        return uc_error(UC_ERR_OUT_OF_MEMORY, "tcp: no memory for a connection; free some");
+    }
+
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+    uc_source_init(&target->stream.source.base, acceptor->source.turns, &uc_tcp_target_ops);
+    status = uc_tcp_source_watch(&target->stream.source, fd);
+    if (status != UC_OK) {
+        free(target);
+        return status;
+    }
+
+    target->state = UC_TCP_GREETING;
+    fabric_of(listener)->endpoint_count++;
+    *newcomer_out = &target->newcomer;
+    *source_out = &target->stream.source.base;
+    return UC_OK;
+}
+
+static void
+drop(struct uc_newcomer *newcomer)
+{
+    uc_tcp_target_drop(uc_list_entry(newcomer, struct uc_tcp_target, newcomer));
+}
+
+static const struct uc_acceptor_ops acceptor_ops = {
+        .greet = greet,
+        .drop = drop,
+};
+
 enum uc_status
 uc_tcp_listen(struct uc_fabric *fabric, const struct uc_fabric_listen *params,
         struct uc_fabric_listener **listener_out)
@@ -128,7 +169,7 @@ uc_tcp_listen(struct uc_fabric *fabric, const struct uc_fabric_listen *params,
         return uc_error(UC_ERR_OUT_OF_MEMORY, "tcp: no memory for a listener; free some");
     }
 
-    uc_tcp_source_init(&listener->source, fabric, UC_TCP_LISTENER);
+    uc_acceptor_init(&listener->acceptor, &fabric->turns, &acceptor_ops);
     listener->ops = params->ops;
     listener->context = params->context;
     status = open_socket(fabric, params, &fd);
@@ -139,7 +180,9 @@ uc_tcp_listen(struct uc_fabric *fabric, const struct uc_fabric_listen *params,
     if (status != UC_OK) {
         goto err_close_fd;
     }
-    status = uc_tcp_source_watch(&listener->source, fd);
+    (void)snprintf(listener->acceptor.name, sizeof(listener->acceptor.name), "tcp port %u",
+            (unsigned)listener->port);
+    status = uc_acceptor_watch(&listener->acceptor, fd);
     if (status != UC_OK) {
         goto err_close_fd;
     }
@@ -161,140 +204,14 @@ uc_tcp_listener_port(const struct uc_fabric_listener *listener)
     return listener->port;
 }
 
-static struct uc_tcp_target *
-target_of(struct uc_tcp_source *source)
-{
-    return uc_list_entry(source, struct uc_tcp_target, stream.source);
-}
-
-/* The peer of this listener that has been silent longest, or NULL. Deadlines are in order of age. */
-static struct uc_tcp_target *
-oldest_half_open(const struct uc_fabric_listener *listener)
-{
-    uc_list_for_each (node, &listener->source.fabric->timed) {
-        struct uc_tcp_source *source = uc_list_entry(node, struct uc_tcp_source, timed_node);
-
-        if (source->kind == UC_TCP_TARGET && target_of(source)->listener == listener) {
-            return target_of(source);
-        }
-    }
-    return NULL;
-}
-
 void
 uc_tcp_listener_close(struct uc_fabric_listener *listener)
 {
-    struct uc_tcp_target *target;
-
     if (listener == NULL) {
         return;
     }
 
-    while ((target = oldest_half_open(listener)) != NULL) {
-        uc_tcp_target_drop(target);
-    }
-    uc_tcp_source_close(&listener->source, true);
-    listener->source.fabric->listener_count--;
+    uc_acceptor_close(&listener->acceptor);
+    fabric_of(listener)->listener_count--;
     free(listener);
-}
-
-static enum uc_status
-greet(struct uc_fabric_listener *listener, int fd)
-{
-    struct uc_fabric *fabric = listener->source.fabric;
-    struct uc_tcp_target *target;
-    enum uc_status status;
-    const int on = 1;
-
-    if (listener->half_open_count >= UC_TCP_HALF_OPEN_COUNT) {
-        if (uc_tcp_fabric_may_warn(fabric)) {
-            uc_log_warn("tcp port %u: %d peers have not said hello, dropping the oldest",
-                    (unsigned)listener->port, UC_TCP_HALF_OPEN_COUNT);
-        }
-        uc_tcp_target_drop(oldest_half_open(listener));
-    }
-
-    target = calloc(1, sizeof(*target));
-    if (target == NULL) {
-        return uc_error(UC_ERR_OUT_OF_MEMORY, "tcp: no memory for a connection; free some");
-    }
-
-    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    uc_tcp_source_init(&target->stream.source, fabric, UC_TCP_TARGET);
-    status = uc_tcp_source_watch(&target->stream.source, fd);
-    if (status != UC_OK) {
-        free(target);
-        return status;
-    }
-
-    target->state = UC_TCP_GREETING;
-    target->listener = listener;
-    listener->half_open_count++;
-    fabric->endpoint_count++;
-    uc_tcp_source_set_deadline(&target->stream.source,
-            uc_time_add_ms(uc_clock_now_ms(&fabric->clock), UC_TCP_HALF_OPEN_MS));
-    return UC_OK;
-}
-
-/* Descriptors or memory have run out. Edge-triggered, so nothing spins meanwhile. */
-static void
-pause_accepting(struct uc_fabric_listener *listener, const char *why, const char *remedy)
-{
-    struct uc_fabric *fabric = listener->source.fabric;
-
-    if (!listener->is_starved) {
-        uc_log_error("tcp port %u: cannot accept: %s; %s; trying again every %d ms",
-                (unsigned)listener->port, why, remedy, UC_TCP_ACCEPT_RETRY_MS);
-        listener->is_starved = true;
-    }
-    listener->source.readable = false;
-    uc_tcp_source_set_deadline(&listener->source,
-            uc_time_add_ms(uc_clock_now_ms(&fabric->clock), UC_TCP_ACCEPT_RETRY_MS));
-}
-
-void
-uc_tcp_listener_expire(struct uc_fabric_listener *listener)
-{
-    listener->source.readable = true;
-    uc_tcp_source_wake(&listener->source);
-}
-
-bool
-uc_tcp_listener_turn(struct uc_fabric_listener *listener, size_t *budget)
-{
-    for (size_t count = 0; count<UC_TCP_ACCEPT_BATCH_COUNT && * budget> 0; count++) {
-        int fd;
-
-        if (!listener->source.readable) {
-            return false;
-        }
-
-        fd = accept4(listener->source.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd < 0) {
-            switch (errno) {
-            case EAGAIN:
-                listener->source.readable = false;
-                return false;
-            case EMFILE:
-            case ENFILE:
-            case ENOBUFS:
-            case ENOMEM:
-                pause_accepting(listener, strerror(errno),
-                        "raise the limit of open files (ulimit -n) or free memory");
-                return false;
-            default: /* a fault of that one connection, or a signal */
-                continue;
-            }
-        }
-
-        *budget -= 1;
-        if (greet(listener, fd) != UC_OK) {
-            (void)close(fd);
-            pause_accepting(listener, uc_last_error(), "the peer was turned away");
-            return false;
-        }
-        listener->is_starved = false;
-    }
-
-    return true;
 }

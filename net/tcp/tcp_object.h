@@ -9,10 +9,6 @@
  * to them; the target serves each stream by itself and knows them as a group, which was admitted by
  * one nonce and ends as a whole.
  *
- * One epoll per fabric, edge-triggered: a source remembers what it may still do (readable, writable)
- * and waits in the ring of turns while it has something to do. No registration changes afterwards, so
- * the data path costs the transfers themselves and one epoll_wait per poll.
- *
  * Threads: all of it belongs to the polling thread, but for the region functions (net/fabric.h).
  * Memory per stream: the structs below, less than 16 KiB, and UC_TCP_RX_BYTES + UC_TCP_TAIL_BYTES
  * once it is admitted; nothing that grows with what the peer does.
@@ -29,11 +25,12 @@
 #include <ucm/status.h>
 
 #include "core/base/list.h"
-#include "core/base/warn_gate.h"
+#include "net/acceptor.h"
 #include "net/fabric.h"
 #include "net/region_table.h"
 #include "net/tcp/tcp_stream.h"
 #include "net/tcp/tcp_wire.h"
+#include "net/turns.h"
 
 enum {
     UC_TCP_TURN_BYTES = 2 << 20,  /* moved by one stream before another has its turn */
@@ -43,29 +40,14 @@ enum {
     UC_TCP_TAIL_LEAST_BYTES = 64, /* … if it is larger than that */
     UC_TCP_BATCH_COUNT = 32,      /* requests or responses in one system call */
     UC_TCP_SCRATCH_BYTES = 65536, /* where refused data goes, per fabric */
-    UC_TCP_HALF_OPEN_COUNT = 256, /* peers per listener that have not said hello */
-    UC_TCP_HALF_OPEN_MS = 5000,   /* … and how long they may take; a group likewise */
-    UC_TCP_ACCEPT_RETRY_MS = 100, /* pause when descriptors or memory have run out */
-    UC_TCP_ACCEPT_BATCH_COUNT = 16,
+    UC_TCP_JOIN_MS = UC_ACCEPTOR_NEWCOMER_MS, /* until a group must be complete */
     UC_TCP_SPIN_US = 50, /* polled after the last bytes, before the thread may sleep */
     UC_TCP_STRUCT_MAX_BYTES = 16384,
 };
 
-/** First member of what is freed at the end of poll, because a caller up the stack may point to it. */
-struct uc_tcp_mortal {
-    struct uc_list node; /* in fabric->dead */
-    void *memory;        /* freed with it; may be NULL */
-};
-
 struct uc_fabric {
-    int epoll_fd;
-    bool is_polling;
-    struct uc_clock clock; /* monotonic; tests replace it */
-    struct uc_warn_gate warn_gate;
-    uint64_t spin_until_ns; /* real time: asleep before, a thread misses the answer by a wake-up */
-    struct uc_list turns;
-    struct uc_list timed;
-    struct uc_list dead;
+    struct uc_turns turns;
+    uint64_t spin_until_ns;  /* real time: asleep before, a thread misses the answer by a wake-up */
     struct uc_list joinable; /* groups that lack streams, by join_node */
     size_t domain_count;
     size_t listener_count;
@@ -92,12 +74,10 @@ struct uc_fabric_region {
 };
 
 struct uc_fabric_listener {
-    struct uc_tcp_source source; /* timed: accepting again after a pause */
+    struct uc_acceptor acceptor;
     const struct uc_fabric_target_ops *ops;
     void *context;
-    size_t half_open_count;
     uint16_t port;
-    bool is_starved; /* said once that descriptors or memory ran out */
 };
 
 enum uc_tcp_state {
@@ -109,10 +89,10 @@ enum uc_tcp_state {
 
 /** What the contract hands out. First member of uc_tcp_client and uc_tcp_group. */
 struct uc_fabric_endpoint {
-    struct uc_tcp_mortal mortal;
+    struct uc_mortal mortal;
     struct uc_fabric *fabric;
     struct uc_fabric_domain *domain;
-    enum uc_tcp_kind kind;   /* of its streams: LANE or TARGET */
+    bool is_initiator;       /* uc_tcp_client, else uc_tcp_group */
     enum uc_tcp_state state; /* client: READY once every lane is; group: READY or CLOSED */
 };
 
@@ -187,10 +167,10 @@ struct uc_tcp_group {
 
 /** One stream of a peer. */
 struct uc_tcp_target {
-    struct uc_tcp_mortal mortal; /* memory: rx and tail, from admission on */
+    struct uc_mortal mortal;     /* memory: rx and tail, from admission on */
     struct uc_tcp_stream stream; /* timed: half-open; stream 0: until the group is complete */
-    struct uc_fabric_listener *listener; /* until admitted; its half_open_count counts us */
-    struct uc_tcp_group *group;          /* once admitted */
+    struct uc_newcomer newcomer; /* of the listener, until admitted */
+    struct uc_tcp_group *group;  /* once admitted */
     enum uc_tcp_state state;
     uint8_t hello[UC_TCP_HELLO_BYTES];
     size_t hello_bytes; /* of it, received */
@@ -210,19 +190,11 @@ struct uc_tcp_target {
 _Static_assert(sizeof(struct uc_tcp_target) <= UC_TCP_STRUCT_MAX_BYTES, "cost of a silent peer");
 _Static_assert(sizeof(struct uc_tcp_client) <= UC_TCP_STRUCT_MAX_BYTES, "cost of an endpoint");
 
-/* tcp_fabric.c */
-
-/** Give the source a turn in this or the next poll. */
-void uc_tcp_source_wake(struct uc_tcp_source *source);
-
-/** Start or move the deadline. */
-void uc_tcp_source_set_deadline(struct uc_tcp_source *source, uint64_t deadline_ms);
-
-/** @return whether a warning about a peer may be logged now: one a second for each fabric. */
-bool uc_tcp_fabric_may_warn(struct uc_fabric *fabric);
-
-/** Free now, or at the end of the poll that is running. */
-void uc_tcp_bury(struct uc_fabric *fabric, struct uc_tcp_mortal *mortal);
+static inline struct uc_fabric *
+uc_tcp_source_fabric(const struct uc_tcp_source *source)
+{
+    return uc_list_entry(source->base.turns, struct uc_fabric, turns);
+}
 
 /* tcp_domain.c */
 

@@ -104,7 +104,7 @@ lane_add(struct uc_tcp_lane *lane, struct uc_fabric_op *op)
         lane->source_cursor = (struct uc_tcp_cursor){.piece = op->pieces};
     }
     lane->pending_bytes += UC_TCP_REQUEST_BYTES + uc_tcp_op_length(op);
-    uc_tcp_source_wake(&lane->stream.source);
+    uc_source_wake(&lane->stream.source.base);
 }
 
 static void
@@ -121,7 +121,7 @@ uc_tcp_post(struct uc_fabric_endpoint *endpoint, struct uc_fabric_op *list)
     struct uc_tcp_client *client = (struct uc_tcp_client *)endpoint;
     enum uc_status status;
 
-    if (endpoint->kind != UC_TCP_LANE) {
+    if (!endpoint->is_initiator) {
         return uc_error(UC_ERR_INVALID_PARAM, "fabric post: only the initiator posts");
     }
     if (endpoint->state == UC_TCP_CLOSED) {
@@ -196,7 +196,7 @@ uc_tcp_client_deliver(struct uc_tcp_client *client, size_t *budget)
         enum uc_status status = status_of(op);
 
         if (*budget == 0) {
-            uc_tcp_source_wake(&client->lanes[0].stream.source);
+            uc_source_wake(&client->lanes[0].stream.source.base);
             return;
         }
         uc_tcp_client_feed(client);

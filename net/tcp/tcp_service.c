@@ -105,7 +105,7 @@ static enum uc_tcp_io
 receive(struct uc_tcp_target *target, size_t *left_bytes)
 {
     struct uc_tcp_stream *stream = &target->stream;
-    struct uc_fabric *fabric = stream->source.fabric;
+    struct uc_fabric *fabric = uc_tcp_source_fabric(&stream->source);
     struct iovec iov[2];
     size_t direct = 0;
     size_t count = 0;
@@ -146,7 +146,7 @@ receive(struct uc_tcp_target *target, size_t *left_bytes)
 static void
 malformed(struct uc_tcp_target *target)
 {
-    if (uc_tcp_fabric_may_warn(target->stream.source.fabric)) {
+    if (uc_turns_may_warn(target->stream.source.base.turns)) {
         uc_log_warn("tcp: a peer sent a malformed request, closing its connection; is it of the "
                     "same release?");
     }

@@ -7,9 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <unistd.h>
-
-#include <ucm/log.h>
 
 #include "net/tcp/tcp_object.h"
 
@@ -96,61 +93,45 @@ uc_tcp_fabric_resolve(const struct uc_fabric *fabric, const char *text, uint16_t
     return UC_OK;
 }
 
-void
-uc_tcp_source_init(struct uc_tcp_source *source, struct uc_fabric *fabric, enum uc_tcp_kind kind)
-{
-    source->fabric = fabric;
-    source->kind = kind;
-    source->fd = -1;
-    uc_list_init(&source->turn_node);
-    uc_list_init(&source->timed_node);
-}
-
 enum uc_status
 uc_tcp_source_watch(struct uc_tcp_source *source, int fd)
 {
-    struct epoll_event event = {
-            .events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.ptr = source};
+    enum uc_status status = uc_source_watch(&source->base, fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP);
 
-    if (epoll_ctl(source->fabric->epoll_fd, EPOLL_CTL_ADD, fd, &event) != 0) {
-        return uc_log_errno(errno, "tcp: epoll_ctl");
+    if (status == UC_OK) {
+        source->lost_errno = 0;
+        source->writable = false;
+        source->is_hung_up = false;
     }
-
-    source->fd = fd;
-    source->lost_errno = 0;
-    source->readable = false;
-    source->writable = false;
-    source->is_hung_up = false;
-    return UC_OK;
+    return status;
 }
 
 void
-uc_tcp_source_release(struct uc_tcp_source *source)
+uc_tcp_source_event(struct uc_source *base, uint32_t events)
 {
-    /* A process that was forked from this one may have the socket open as well: closing ours alone would end
-       neither the connection nor the registration, whose events would then point to freed memory. */
-    (void)epoll_ctl(source->fabric->epoll_fd, EPOLL_CTL_DEL, source->fd, NULL);
-    (void)shutdown(source->fd, SHUT_RDWR);
-    (void)close(source->fd);
-    source->fd = -1;
+    struct uc_tcp_source *source = uc_list_entry(base, struct uc_tcp_source, base);
+
+    if ((events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0) {
+        source->is_hung_up = true;
+        base->readable = true;
+    }
+    if ((events & EPOLLIN) != 0) {
+        base->readable = true;
+    }
+    if ((events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) != 0) {
+        source->writable = true;
+    }
 }
 
 void
 uc_tcp_source_close(struct uc_tcp_source *source, bool discard)
 {
-    uc_list_remove(&source->turn_node);
-    uc_list_remove(&source->timed_node);
-    if (source->fd < 0) {
-        return;
-    }
-
-    if (discard) {
+    if (discard && source->base.fd >= 0) {
         struct sockaddr nobody = {.sa_family = AF_UNSPEC};
 
-        (void)connect(source->fd, &nobody, sizeof(nobody));
+        (void)connect(source->base.fd, &nobody, sizeof(nobody));
     }
-    uc_tcp_source_release(source);
-    source->readable = false;
+    uc_source_close(&source->base);
     source->writable = false;
 }
 
@@ -174,15 +155,15 @@ uc_tcp_source_receive(struct uc_tcp_source *source, struct iovec *iov, size_t co
     struct msghdr message = {.msg_iov = iov, .msg_iovlen = count};
     ssize_t done;
 
-    if (!source->readable) {
+    if (!source->base.readable) {
         return UC_TCP_BLOCKED;
     }
 
     do {
-        done = recvmsg(source->fd, &message, 0);
+        done = recvmsg(source->base.fd, &message, 0);
     } while (done < 0 && errno == EINTR);
     if (done < 0) {
-        return failure(source, &source->readable);
+        return failure(source, &source->base.readable);
     }
     if (done == 0) {
         source->lost_errno = 0;
@@ -191,7 +172,7 @@ uc_tcp_source_receive(struct uc_tcp_source *source, struct iovec *iov, size_t co
 
     /* A short read emptied the socket; more, or its end, makes another event. */
     if ((size_t)done < want_bytes && !source->is_hung_up) {
-        source->readable = false;
+        source->base.readable = false;
     }
     *done_bytes_out = (size_t)done;
     return UC_TCP_MOVED;
@@ -209,7 +190,7 @@ uc_tcp_source_send(struct uc_tcp_source *source, struct iovec *iov, size_t count
     }
 
     do {
-        done = sendmsg(source->fd, &message, MSG_NOSIGNAL);
+        done = sendmsg(source->base.fd, &message, MSG_NOSIGNAL);
     } while (done < 0 && errno == EINTR);
     if (done < 0) {
         return failure(source, &source->writable);

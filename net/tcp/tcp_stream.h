@@ -18,7 +18,7 @@
 #include <ucm/compiler.h>
 #include <ucm/status.h>
 
-#include "core/base/list.h"
+#include "net/turns.h"
 
 struct uc_fabric;
 
@@ -30,29 +30,16 @@ enum {
     UC_TCP_LARGE_BYTES = 16384, /* such a block */
 };
 
-enum uc_tcp_kind {
-    UC_TCP_LISTENER,
-    UC_TCP_LANE,   /* one stream of the initiator's endpoint */
-    UC_TCP_TARGET, /* one stream of a peer */
-};
-
 enum uc_tcp_io {
     UC_TCP_MOVED,   /* some bytes */
     UC_TCP_BLOCKED, /* none now; an event will tell */
     UC_TCP_LOST,    /* closed or failed; errno in the source */
 };
 
-/** A socket in the fabric's epoll, and its place in the ring of turns and among the deadlines. */
 struct uc_tcp_source {
-    struct uc_fabric *fabric;
-    struct uc_list turn_node;  /* in fabric->turns while there may be something to do */
-    struct uc_list timed_node; /* in fabric->timed while deadline_ms counts */
-    uint64_t deadline_ms;
-    enum uc_tcp_kind kind;
-    int fd;         /* -1 once closed */
-    int lost_errno; /* why it was lost; 0 = the peer closed it */
-    bool readable;  /* since the last event, nothing said that there is no more */
-    bool writable;
+    struct uc_source base;
+    int lost_errno;  /* why it was lost; 0 = the peer closed it */
+    bool writable;   /* since the last event, nothing said that there is no room */
     bool is_hung_up; /* the peer will send no more: a short read is not the end of it */
 };
 
@@ -82,12 +69,8 @@ UC_MUST_CHECK enum uc_status uc_tcp_fabric_resolve(const struct uc_fabric *fabri
 /** Register the descriptor, which the source owns from now on, with the fabric's epoll. */
 UC_MUST_CHECK enum uc_status uc_tcp_source_watch(struct uc_tcp_source *source, int fd);
 
-/** Initialise the fields that never change. */
-void uc_tcp_source_init(
-        struct uc_tcp_source *source, struct uc_fabric *fabric, enum uc_tcp_kind kind);
-
-/** End the connection and close the socket, that is open. The rings stay as they are. */
-void uc_tcp_source_release(struct uc_tcp_source *source);
+/** The event() of every stream: what may be done now. */
+void uc_tcp_source_event(struct uc_source *base, uint32_t events);
 
 /**
  * Close the socket and leave all rings. Idempotent.

@@ -14,16 +14,10 @@ enum uc_status uc_tcp_listen(struct uc_fabric *fabric, const struct uc_fabric_li
 uint16_t uc_tcp_listener_port(const struct uc_fabric_listener *listener);
 void uc_tcp_listener_close(struct uc_fabric_listener *listener);
 
-/** Accept what waits. @return true to get another turn at once */
-bool uc_tcp_listener_turn(struct uc_fabric_listener *listener, size_t *budget);
-
-/** Deadline of a listener: the pause is over. */
-void uc_tcp_listener_expire(struct uc_fabric_listener *listener);
-
 /* tcp_admission.c */
 
-/** Read the hello and decide; then serve. @return true to get another turn at once */
-bool uc_tcp_target_turn(struct uc_tcp_target *target, size_t *budget);
+/** Reading the hello and deciding; then serving. */
+extern const struct uc_source_ops uc_tcp_target_ops;
 
 /**
  * End a stream because of its peer: alone if it was not admitted, else with its group, which tells

@@ -98,7 +98,7 @@ rig_open(void)
     range = uc_fabric_host_memory(rig.memory, RIG_REGION_BYTES);
     range.fd = rig.memory_fd;
     ck_assert_int_eq(rig.ops->open(&config, &rig.fabric), UC_OK);
-    rig.fabric->clock = (struct uc_clock){.now_ms = rig_now_ms};
+    rig.fabric->turns.clock = (struct uc_clock){.now_ms = rig_now_ms};
     ck_assert_int_eq(rig.ops->domain_open(rig.fabric, &rig.domain), UC_OK);
     ck_assert_int_eq(
             rig.ops->region_register(rig.domain, &range, 0, UC_FABRIC_READ_WRITE, &rig.region),

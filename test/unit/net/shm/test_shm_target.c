@@ -349,14 +349,14 @@ END_TEST
 /* They are bounded, the oldest goes, and one that speaks is let in all the same. */
 START_TEST(thousands_that_never_speak_keep_nobody_out)
 {
-    struct peer peers[UC_SHM_HALF_OPEN_COUNT + 20];
+    struct peer peers[UC_ACCEPTOR_NEWCOMER_COUNT + 20];
     size_t count = sizeof(peers) / sizeof(peers[0]);
 
     for (int round = 0; round < 8; round++) {
         for (size_t idx = 0; idx < count; idx++) {
             peer_knock(&peers[idx]);
         }
-        ck_assert_uint_eq(rig.fabric->endpoint_count, UC_SHM_HALF_OPEN_COUNT);
+        ck_assert_uint_eq(rig.fabric->endpoint_count, UC_ACCEPTOR_NEWCOMER_COUNT);
         ck_assert(peer_is_closed(&peers[0]));
         ck_assert(!peer_is_closed(&peers[count - 1]));
         assert_target_is_well();
@@ -373,7 +373,7 @@ START_TEST(silent_peer_is_dropped_after_five_seconds)
     struct peer peer;
 
     peer_knock(&peer);
-    rig.now_ms += UC_SHM_HALF_OPEN_MS - 1;
+    rig.now_ms += UC_ACCEPTOR_NEWCOMER_MS - 1;
     ck_assert(!peer_is_closed(&peer));
     rig.now_ms += 1;
     ck_assert(peer_is_closed(&peer));

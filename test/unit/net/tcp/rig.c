@@ -106,7 +106,7 @@ rig_open(void)
     ck_assert_ptr_nonnull(rig.memory);
     range = uc_fabric_host_memory(rig.memory, RIG_REGION_BYTES);
     ck_assert_int_eq(rig.ops->open(&config, &rig.fabric), UC_OK);
-    rig.fabric->clock = (struct uc_clock){.now_ms = rig_now_ms};
+    rig.fabric->turns.clock = (struct uc_clock){.now_ms = rig_now_ms};
     ck_assert_int_eq(rig.ops->domain_open(rig.fabric, &rig.domain), UC_OK);
     ck_assert_int_eq(
             rig.ops->region_register(rig.domain, &range, 0, UC_FABRIC_READ_WRITE, &rig.region),
@@ -171,7 +171,7 @@ peer_connect(void)
     struct pollfd event = {.fd = -1, .events = POLLIN};
     int fd = peer_knock();
 
-    event.fd = rig.listener->source.fd;
+    event.fd = rig.listener->acceptor.source.fd;
     while (poll(&event, 1, 0) > 0) { /* it still waits in the backlog */
         rig_settle();
     }

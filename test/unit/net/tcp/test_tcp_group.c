@@ -93,7 +93,7 @@ START_TEST(streams_may_join_in_any_order_after_the_first)
     streams[2] = join_as(2, 3, 1);
     streams[1] = join_as(1, 3, 1);
     ck_assert_uint_eq(rig.ops->next_deadline_ms(rig.fabric), UC_TIME_NEVER_MS);
-    rig.now_ms += UC_TCP_HALF_OPEN_MS;
+    rig.now_ms += UC_TCP_JOIN_MS;
     rig_settle();
     ck_assert_int_eq(rig.gone_count, 0);
     close_streams();
@@ -135,8 +135,8 @@ START_TEST(group_that_stays_incomplete_is_dropped)
     int first = join_as(0, 3, 1);
     int second = join_as(1, 3, 1);
 
-    ck_assert_uint_eq(rig.ops->next_deadline_ms(rig.fabric), rig.now_ms + UC_TCP_HALF_OPEN_MS);
-    rig.now_ms += UC_TCP_HALF_OPEN_MS;
+    ck_assert_uint_eq(rig.ops->next_deadline_ms(rig.fabric), rig.now_ms + UC_TCP_JOIN_MS);
+    rig.now_ms += UC_TCP_JOIN_MS;
     rig_until(peer_is_closed(first));
     rig_until(peer_is_closed(second));
     ck_assert_int_eq(rig.gone_count, 1);

@@ -20,8 +20,8 @@ START_TEST(silent_peer_is_dropped_after_five_seconds)
     int fd = peer_connect();
 
     ck_assert_uint_eq(rig.fabric->endpoint_count, 1);
-    ck_assert_uint_eq(rig.ops->next_deadline_ms(rig.fabric), rig.now_ms + UC_TCP_HALF_OPEN_MS);
-    rig.now_ms += UC_TCP_HALF_OPEN_MS - 1;
+    ck_assert_uint_eq(rig.ops->next_deadline_ms(rig.fabric), rig.now_ms + UC_ACCEPTOR_NEWCOMER_MS);
+    rig.now_ms += UC_ACCEPTOR_NEWCOMER_MS - 1;
     rig_settle();
     ck_assert(!peer_is_closed(fd));
     rig.now_ms += 1;
@@ -35,14 +35,14 @@ END_TEST
 
 START_TEST(silent_peers_are_limited_and_the_oldest_goes)
 {
-    int fds[UC_TCP_HALF_OPEN_COUNT + 10];
+    int fds[UC_ACCEPTOR_NEWCOMER_COUNT + 10];
     size_t count = sizeof(fds) / sizeof(fds[0]);
     int good;
 
     for (size_t idx = 0; idx < count; idx++) {
         fds[idx] = peer_connect();
     }
-    ck_assert_uint_eq(rig.fabric->endpoint_count, UC_TCP_HALF_OPEN_COUNT);
+    ck_assert_uint_eq(rig.fabric->endpoint_count, UC_ACCEPTOR_NEWCOMER_COUNT);
     rig_until(peer_is_closed(fds[0]));
     rig_until(peer_is_closed(fds[9]));
     ck_assert(!peer_is_closed(fds[10]));
@@ -358,15 +358,15 @@ START_TEST(accept_pauses_when_descriptors_run_out)
     (void)close(spare);
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &low), 0);
     fd = peer_knock();
-    rig_until(rig.ops->next_deadline_ms(rig.fabric) == rig.now_ms + UC_TCP_ACCEPT_RETRY_MS);
+    rig_until(rig.ops->next_deadline_ms(rig.fabric) == rig.now_ms + UC_ACCEPTOR_RETRY_MS);
     ck_assert_uint_eq(rig.fabric->endpoint_count, 0);
 
-    rig.now_ms += UC_TCP_ACCEPT_RETRY_MS; /* still none: it pauses again, and does not spin */
+    rig.now_ms += UC_ACCEPTOR_RETRY_MS; /* still none: it pauses again, and does not spin */
     rig_settle();
-    ck_assert_uint_eq(rig.ops->next_deadline_ms(rig.fabric), rig.now_ms + UC_TCP_ACCEPT_RETRY_MS);
+    ck_assert_uint_eq(rig.ops->next_deadline_ms(rig.fabric), rig.now_ms + UC_ACCEPTOR_RETRY_MS);
 
     ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &limit), 0);
-    rig.now_ms += UC_TCP_ACCEPT_RETRY_MS;
+    rig.now_ms += UC_ACCEPTOR_RETRY_MS;
     rig_settle();
     ck_assert_uint_eq(rig.fabric->endpoint_count, 1);
     (void)close(fd);
@@ -385,7 +385,7 @@ START_TEST(accept_pauses_when_memory_runs_out)
     ck_assert_uint_eq(rig.fabric->endpoint_count, 0);
     rig_until(peer_is_closed(fd));
     (void)close(fd);
-    rig.now_ms += UC_TCP_ACCEPT_RETRY_MS;
+    rig.now_ms += UC_ACCEPTOR_RETRY_MS;
     fd = peer_admitted();
     (void)close(fd);
 }
