@@ -242,6 +242,7 @@ admit(struct uc_tcp_target *target, const struct uc_tcp_hello *hello)
         return;
     }
 
+    uc_tcp_source_fit(&target->stream.source);
     join(target, group, hello);
     /* The first bytes on a fresh connection always find room. */
     uc_tcp_answer_put(answer, UC_OK);

@@ -94,6 +94,7 @@ finish_connecting(struct uc_tcp_lane *lane)
         error = errno;
     }
     if (error == 0) {
+        uc_tcp_source_fit(source);
         memcpy(hello.nonce, client->nonce, sizeof(hello.nonce));
         uc_tcp_hello_put(bytes, &hello);
         if (uc_tcp_source_send(source, &iov, 1, sizeof(bytes), &done_bytes) == UC_TCP_MOVED &&

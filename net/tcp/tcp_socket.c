@@ -106,6 +106,34 @@ uc_tcp_source_watch(struct uc_tcp_source *source, int fd)
     return status;
 }
 
+static bool
+is_same_host(const struct sockaddr_storage *here, const struct sockaddr_storage *there)
+{
+    if (here->ss_family == AF_INET && there->ss_family == AF_INET) {
+        return ((const struct sockaddr_in *)here)->sin_addr.s_addr ==
+               ((const struct sockaddr_in *)there)->sin_addr.s_addr;
+    }
+    return here->ss_family == AF_INET6 && there->ss_family == AF_INET6 &&
+           memcmp(&((const struct sockaddr_in6 *)here)->sin6_addr,
+                   &((const struct sockaddr_in6 *)there)->sin6_addr, sizeof(struct in6_addr)) == 0;
+}
+
+void
+uc_tcp_source_fit(struct uc_tcp_source *source)
+{
+    const int bytes = UC_TCP_LOCAL_SEND_BYTES; /* the kernel doubles it for its own needs */
+    struct sockaddr_storage here;
+    struct sockaddr_storage there;
+    socklen_t here_bytes = sizeof(here);
+    socklen_t there_bytes = sizeof(there);
+
+    if (getsockname(source->base.fd, (struct sockaddr *)&here, &here_bytes) == 0 &&
+            getpeername(source->base.fd, (struct sockaddr *)&there, &there_bytes) == 0 &&
+            is_same_host(&here, &there)) {
+        (void)setsockopt(source->base.fd, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+    }
+}
+
 void
 uc_tcp_source_event(struct uc_source *base, uint32_t events)
 {

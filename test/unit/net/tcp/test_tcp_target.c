@@ -406,6 +406,22 @@ START_TEST(closed_listener_drops_peers_that_are_not_admitted)
 }
 END_TEST
 
+/* What lies in the send buffer between two processes of a host should fit in a core's cache. */
+START_TEST(send_buffer_on_one_host_is_small)
+{
+    int fd = peer_admitted();
+    const struct uc_tcp_group *group = (const struct uc_tcp_group *)(const void *)rig.last;
+    socklen_t length = sizeof(int);
+    int bytes = 0;
+
+    ck_assert_int_eq(getsockopt(group->lanes[0]->stream.source.base.fd, SOL_SOCKET, SO_SNDBUF,
+                             &bytes, &length),
+            0);
+    ck_assert_int_le(bytes, 2 * UC_TCP_LOCAL_SEND_BYTES); /* as the kernel counts */
+    (void)close(fd);
+}
+END_TEST
+
 static Suite *
 tcp_target_suite(void)
 {
@@ -428,6 +444,7 @@ tcp_target_suite(void)
     tcase_add_test(tcase, accept_pauses_when_descriptors_run_out);
     tcase_add_test(tcase, accept_pauses_when_memory_runs_out);
     tcase_add_test(tcase, closed_listener_drops_peers_that_are_not_admitted);
+    tcase_add_test(tcase, send_buffer_on_one_host_is_small);
     tcase_set_timeout(tcase, 60);
     suite_add_tcase(suite, tcase);
     return suite;
