@@ -137,6 +137,20 @@ on_bytes(struct uc_fabric_op *op, const void *bytes, size_t length_bytes)
     told_bytes += length_bytes;
 }
 
+/* Rounds in which the kernel had nothing for either side do not count: a thread sleeps meanwhile. */
+static void
+poll_both(void)
+{
+    size_t moves = send_count + receive_count;
+    size_t waits = wait_count;
+
+    (void)rig.ops->poll(client, 64);
+    (void)rig.ops->poll(rig.fabric, 64);
+    if (send_count + receive_count == moves) {
+        wait_count = waits;
+    }
+}
+
 /* Post as many as are done, in one list, like a worker that keeps its depth. No assertion: they allocate. */
 static bool
 run(enum uc_fabric_opcode opcode, uint64_t length_bytes, uint64_t count)
@@ -167,8 +181,7 @@ run(enum uc_fabric_opcode opcode, uint64_t length_bytes, uint64_t count)
         if (list != NULL && rig.ops->post(endpoint, list) != UC_OK) {
             return false;
         }
-        (void)rig.ops->poll(client, 64);
-        (void)rig.ops->poll(rig.fabric, 64);
+        poll_both();
     }
     return failed_count == 0;
 }
