@@ -14,6 +14,7 @@
 
 #include <ucm/log.h>
 
+#include "core/base/file_reserve.h"
 #include "server/memory_limit.h"
 
 #ifndef F_SEAL_FUTURE_WRITE
@@ -71,6 +72,8 @@ uc_arena_check(const struct uc_arena_layout *layout, const struct uc_namespace_c
 static enum uc_status
 populate_piece(const struct uc_arena *arena, uint64_t offset, uint64_t length)
 {
+    int error;
+
     if (madvise(arena->base + offset, length, MADV_POPULATE_WRITE) == 0) {
         return UC_OK;
     }
@@ -79,9 +82,10 @@ populate_piece(const struct uc_arena *arena, uint64_t offset, uint64_t length)
     }
 
     /* A kernel before 5.14: reserve the pages first, then touch them. */
-    if (fallocate(arena->fd, 0, (off_t)offset, (off_t)length) != 0) {
+    error = uc_file_reserve(arena->fd, offset, length);
+    if (error != 0) {
         return uc_log_errno(
-                errno, "arena: fallocate %" PRIu64 " bytes at %" PRIu64, length, offset);
+                error, "arena: fallocate %" PRIu64 " bytes at %" PRIu64, length, offset);
     }
     for (uint64_t page = 0; page < length; page += PAGE_BYTES) {
         *(volatile uint8_t *)(arena->base + offset + page) = 0;

@@ -11,6 +11,7 @@
 
 #include <ucm/log.h>
 
+#include "core/base/file_reserve.h"
 #include "core/base/list.h"
 #include "core/base/mutex.h"
 
@@ -40,23 +41,25 @@ round_to_pages(uint64_t length_bytes, size_t *rounded_out)
 }
 
 /*
- * Shared and backed by a file of its own. fallocate reserves the pages first: without it, memory that runs out
- * shows as SIGBUS at the first touch and not as an error here.
+ * Shared and backed by a file of its own. Its pages are reserved first: else memory that runs out shows as SIGBUS at
+ * the first touch and not as an error here.
  */
 static enum uc_status
 map_shared(struct allocation *allocation)
 {
     size_t length_bytes = allocation->length_bytes;
     enum uc_status status;
+    int error;
     int fd;
 
     fd = memfd_create("ucm-memory", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (fd < 0) {
         return uc_log_errno(errno, "memory of %zu bytes: memfd_create", length_bytes);
     }
-    if (length_bytes > INT64_MAX || fallocate(fd, 0, 0, (off_t)length_bytes) != 0) {
-        status = uc_log_errno(length_bytes > INT64_MAX ? ENOMEM : errno,
-                "memory of %zu bytes: fallocate", length_bytes);
+    error = uc_file_reserve(fd, 0, length_bytes);
+    if (error != 0) {
+        status = uc_log_errno(
+                error == EFBIG ? ENOMEM : error, "memory of %zu bytes: fallocate", length_bytes);
         goto err_close_fd;
     }
     /* Nobody who gets the descriptor later can pull the pages away from under us. */

@@ -15,6 +15,8 @@
 
 #include <ucm/log.h>
 
+#include "core/base/file_reserve.h"
+
 #ifndef F_SEAL_FUTURE_WRITE
 #    define F_SEAL_FUTURE_WRITE 0x0010
 #endif
@@ -28,13 +30,15 @@ uc_shm_pages_create(const char *name, size_t length_bytes, int *fd_out, void **p
 {
     enum uc_status status;
     void *pages;
+    int error;
     int fd = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
     if (fd < 0) {
         return uc_log_errno(errno, "shm: memfd_create");
     }
-    if (fallocate(fd, 0, 0, (off_t)length_bytes) != 0) {
-        status = uc_log_errno(errno, "shm: %zu bytes for %s", length_bytes, name);
+    error = uc_file_reserve(fd, 0, length_bytes);
+    if (error != 0) {
+        status = uc_log_errno(error, "shm: %zu bytes for %s", length_bytes, name);
         goto err_close;
     }
     if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {

@@ -12,6 +12,7 @@
 
 #include <ucm/log.h>
 
+#include "core/base/file_reserve.h"
 #include "net/slot_footer.h"
 #include "tools/bench/block_content.h"
 
@@ -29,14 +30,16 @@ uc_fabric_bench_memory_create(uint64_t bytes, struct uc_fabric_bench_memory *mem
 {
     struct uc_fabric_bench_memory memory = {.bytes = bytes};
     enum uc_status status;
+    int error;
 
     memory.fd = memfd_create("ucm-bench-fabric", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (memory.fd < 0) {
         return uc_log_errno(errno, "fabric: memfd_create");
     }
     /* The pages first: memory that runs out is an error here, and a signal later. */
-    if (bytes > INT64_MAX || fallocate(memory.fd, 0, 0, (off_t)bytes) != 0) {
-        status = uc_log_errno(bytes > INT64_MAX ? ENOMEM : errno,
+    error = uc_file_reserve(memory.fd, 0, bytes);
+    if (error != 0) {
+        status = uc_log_errno(error == EFBIG ? ENOMEM : error,
                 "fabric: %" PRIu64 " bytes of memory (lower --working-set)", bytes);
         goto err_close;
     }

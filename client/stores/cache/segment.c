@@ -16,6 +16,7 @@
 #include <ucm/log.h>
 
 #include "client/stores/cache/segment_device.h"
+#include "core/base/file_reserve.h"
 #include "core/base/huge_pages.h"
 
 #define SEGMENT_MAGIC  0x31304547534d4355u /* "UCMSEG01" */
@@ -140,6 +141,8 @@ has_room(int fd, uint64_t total_bytes)
 static enum uc_status
 make_file(struct uc_cache_segment *segment, uint64_t total_bytes)
 {
+    int error;
+
     segment->fd = open(SEGMENT_FOLDER, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (segment->fd < 0) {
         return uc_log_errno(errno, "cache store: make a file in " SEGMENT_FOLDER);
@@ -147,13 +150,12 @@ make_file(struct uc_cache_segment *segment, uint64_t total_bytes)
     if (!has_room(segment->fd, total_bytes)) {
         return refuse_size(total_bytes);
     }
-    if (fallocate(segment->fd, 0, 0, (off_t)total_bytes) != 0) {
-        int reason = errno;
-
-        if (reason == ENOSPC || reason == ENOMEM) {
-            return refuse_size(total_bytes);
-        }
-        return uc_log_errno(reason, "cache store: reserve %llu bytes in " SEGMENT_FOLDER,
+    error = uc_file_reserve(segment->fd, 0, total_bytes);
+    if (error == ENOSPC || error == ENOMEM) {
+        return refuse_size(total_bytes);
+    }
+    if (error != 0) {
+        return uc_log_errno(error, "cache store: reserve %llu bytes in " SEGMENT_FOLDER,
                 (unsigned long long)total_bytes);
     }
     if (!lock_byte(segment->fd, 0, F_WRLCK)) {
