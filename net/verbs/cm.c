@@ -36,36 +36,9 @@ take_event(struct uc_fabric *fabric, struct uc_verbs_cm_event *event_out)
     return true;
 }
 
+/* What an event means for a queue pair and its endpoint. */
 static void
-dispatch(struct uc_fabric *fabric, const struct uc_verbs_cm_event *event)
-{
-    struct uc_verbs_cm_owner *owner = event->id->context;
-
-    if (event->type == RDMA_CM_EVENT_CONNECT_REQUEST) {
-        /* The new id still has the context of the one that listens. */
-        uc_verbs_admit((struct uc_fabric_listener *)(void *)owner, event);
-    } else if (owner->kind == UC_VERBS_OWNER_QUEUE_PAIR) {
-        uc_verbs_queue_pair_handle((struct uc_verbs_queue_pair *)(void *)owner, event);
-    } else if (event->type == RDMA_CM_EVENT_DEVICE_REMOVAL) {
-        uc_log_error("verbs %s: the device of a listener was removed", fabric->device_name);
-    }
-}
-
-size_t
-uc_verbs_cm_poll(struct uc_fabric *fabric, size_t budget)
-{
-    struct uc_verbs_cm_event event;
-    size_t handled = 0;
-
-    while (handled < budget && take_event(fabric, &event)) {
-        dispatch(fabric, &event);
-        handled++;
-    }
-    return handled;
-}
-
-void
-uc_verbs_queue_pair_handle(struct uc_verbs_queue_pair *pair, const struct uc_verbs_cm_event *event)
+handle_event(struct uc_verbs_queue_pair *pair, const struct uc_verbs_cm_event *event)
 {
     struct uc_fabric_endpoint *endpoint = pair->endpoint;
 
@@ -109,6 +82,34 @@ uc_verbs_queue_pair_handle(struct uc_verbs_queue_pair *pair, const struct uc_ver
     }
 }
 
+static void
+dispatch(struct uc_fabric *fabric, const struct uc_verbs_cm_event *event)
+{
+    struct uc_verbs_cm_owner *owner = event->id->context;
+
+    if (event->type == RDMA_CM_EVENT_CONNECT_REQUEST) {
+        /* The new id still has the context of the one that listens. */
+        uc_verbs_admit((struct uc_fabric_listener *)(void *)owner, event);
+    } else if (owner->kind == UC_VERBS_OWNER_QUEUE_PAIR) {
+        handle_event((struct uc_verbs_queue_pair *)(void *)owner, event);
+    } else if (event->type == RDMA_CM_EVENT_DEVICE_REMOVAL) {
+        uc_log_error("verbs %s: the device of a listener was removed", fabric->device_name);
+    }
+}
+
+size_t
+uc_verbs_cm_poll(struct uc_fabric *fabric, size_t budget)
+{
+    struct uc_verbs_cm_event event;
+    size_t handled = 0;
+
+    while (handled < budget && take_event(fabric, &event)) {
+        dispatch(fabric, &event);
+        handled++;
+    }
+    return handled;
+}
+
 /* All endpoints of a list that can still fail; failing moves them to another list. */
 static void
 fail_all(struct uc_list *list, const char *what)
@@ -130,7 +131,9 @@ handle_async(struct uc_fabric *fabric, const struct ibv_async_event *event)
     case IBV_EVENT_COMM_EST:
         /* The first data overtook the last message of the handshake. */
         pair = event->element.qp->qp_context;
-        (void)rdma_notify(pair->id, IBV_EVENT_COMM_EST);
+        if (pair->id != NULL) { /* a refused one has none, and its endpoint fails */
+            (void)rdma_notify(pair->id, IBV_EVENT_COMM_EST);
+        }
         break;
     case IBV_EVENT_QP_FATAL:
     case IBV_EVENT_QP_REQ_ERR:

@@ -42,8 +42,8 @@ enum {
     UC_VERBS_RNR_RETRY_COUNT = 1, /* nobody sends, so nobody waits for a receiver */
     UC_VERBS_ACK_TIMEOUT = 16,    /* 4.096 µs << 16 = 268 ms; 7 tries are about 2 s */
     UC_VERBS_ACCEPT_TIMEOUT_MS = 5000,
-    UC_VERBS_DRAIN_TIMEOUT_MS =
-            200, /* for flushed completions; destroying the queue pair is safe anyway */
+    /* For flushed completions; destroying the queue pair is safe anyway. */
+    UC_VERBS_DRAIN_TIMEOUT_MS = 200,
     UC_VERBS_BACKLOG = 128,
     UC_VERBS_POLL_BATCH = 16,
     UC_VERBS_MAX_PIECES = 4096,
@@ -90,8 +90,7 @@ struct uc_fabric {
     unsigned depth;      /* calls that may run callbacks; endpoints are freed when it is 0 */
     unsigned busy_polls; /* polls since the event descriptors were looked at */
     struct uc_list listeners;
-    struct uc_list
-            pending; /* endpoints with a deadline: connecting, or accepted and not confirmed */
+    struct uc_list pending;  /* with a deadline: connecting, or accepted and not confirmed */
     struct uc_list active;   /* initiators that are ready: their completion queues are polled */
     struct uc_list passive;  /* ready targets and fenced endpoints: nothing to do */
     struct uc_list failed;   /* to be flushed and told about by poll */
@@ -260,9 +259,6 @@ void uc_verbs_region_key(
 
 /** Handle at most @p budget events of rdma_cm. @return events handled */
 size_t uc_verbs_cm_poll(struct uc_fabric *fabric, size_t budget);
-/** What an event means for a queue pair and its endpoint. */
-void uc_verbs_queue_pair_handle(
-        struct uc_verbs_queue_pair *pair, const struct uc_verbs_cm_event *event);
 /** Handle the asynchronous events of the device. @return events handled */
 size_t uc_verbs_async_poll(struct uc_fabric *fabric);
 

@@ -7,6 +7,9 @@
 
 struct device devices[UC_VERBS_PAIRS_MAX];
 size_t notify_count;
+struct ibv_async_event async_event;
+size_t async_event_count;
+struct rdma_cm_id *notified_id;
 
 static struct ibv_context context;
 static struct ibv_qp qps[UC_VERBS_PAIRS_MAX];
@@ -29,6 +32,9 @@ int __wrap_ibv_modify_qp(struct ibv_qp *any, struct ibv_qp_attr *attr, int mask)
 int __wrap_ibv_destroy_qp(struct ibv_qp *any);
 int __wrap_ibv_destroy_cq(struct ibv_cq *any);
 void __wrap_ibv_ack_cq_events(struct ibv_cq *any, unsigned count);
+int __wrap_ibv_get_async_event(struct ibv_context *any, struct ibv_async_event *event_out);
+void __wrap_ibv_ack_async_event(struct ibv_async_event *event);
+int __wrap_rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event);
 
 static struct device *
 device_of(const struct ibv_qp *qp)
@@ -65,6 +71,34 @@ __wrap_ibv_ack_cq_events(struct ibv_cq *any, unsigned count)
 {
     (void)any;
     (void)count;
+}
+
+int
+__wrap_ibv_get_async_event(struct ibv_context *any, struct ibv_async_event *event_out)
+{
+    (void)any;
+    if (async_event_count == 0) {
+        return -1;
+    }
+    async_event_count--;
+    *event_out = async_event;
+    return 0;
+}
+
+void
+__wrap_ibv_ack_async_event(struct ibv_async_event *event)
+{
+    (void)event;
+}
+
+/* The real one looks into the id. */
+int
+__wrap_rdma_notify(struct rdma_cm_id *id, enum ibv_event_type event)
+{
+    ck_assert_ptr_nonnull(id);
+    ck_assert_int_eq(event, IBV_EVENT_COMM_EST);
+    notified_id = id;
+    return 0;
 }
 
 static int
@@ -169,6 +203,7 @@ set_pair_count(uint32_t count)
     endpoint->pair_count = count;
     for (uint32_t idx = 0; idx < count; idx++) {
         endpoint->pairs[idx].qp = &qps[idx];
+        qps[idx].qp_context = &endpoint->pairs[idx];
         endpoint->pairs[idx].marks = endpoint->marks + (size_t)idx * UC_VERBS_SEND_DEPTH;
     }
 }
@@ -178,6 +213,8 @@ setup(void)
 {
     memset(devices, 0, sizeof(devices));
     notify_count = 0;
+    async_event_count = 0;
+    notified_id = NULL;
     for (size_t idx = 0; idx < UC_VERBS_PAIRS_MAX; idx++) {
         devices[idx].fail_idx = QUEUE_MAX;
         devices[idx].refuse_idx = QUEUE_MAX;

@@ -49,6 +49,9 @@ struct test_op {
 
 extern struct device devices[UC_VERBS_PAIRS_MAX];
 extern size_t notify_count;
+extern struct ibv_async_event async_event; /* what the device has to tell … */
+extern size_t async_event_count;           /* … so often */
+extern struct rdma_cm_id *notified_id;     /* rdma_cm was told of an event on it */
 extern struct uc_fabric *fabric;
 extern struct uc_fabric_domain *domain;
 extern struct uc_fabric_region region; /* memory */
@@ -63,7 +66,7 @@ extern void (*in_callback)(void); /* run by every on_done */
 /** Fixture: a ready endpoint with one queue pair. Tests end with teardown(). */
 void setup(void);
 void teardown(void);
-/** Make the endpoint a group. */
+/** Make the endpoint a group; its queue pairs have no ids. */
 void set_pair_count(uint32_t count);
 
 void prepare_op(size_t idx, enum uc_fabric_opcode opcode, uint64_t length_bytes);

@@ -226,6 +226,44 @@ START_TEST(post_refuses_all_or_nothing)
 }
 END_TEST
 
+/* Data may overtake the last message of the handshake, and also the refusal of a queue pair that is up already. */
+START_TEST(data_before_the_handshake_ended_is_told_to_rdma_cm_while_there_is_an_id)
+{
+    struct rdma_cm_id id;
+
+    async_event = (struct ibv_async_event){
+            .event_type = IBV_EVENT_COMM_EST, .element.qp = endpoint->pairs[0].qp};
+    async_event_count = 1;
+    endpoint->pairs[0].id = &id;
+    ck_assert_uint_eq(uc_verbs_async_poll(fabric), 1);
+    ck_assert_ptr_eq(notified_id, &id);
+
+    async_event_count = 1;
+    notified_id = NULL;
+    endpoint->pairs[0].id = NULL;
+    ck_assert_uint_eq(uc_verbs_async_poll(fabric), 1);
+    ck_assert_ptr_null(notified_id);
+    teardown();
+}
+END_TEST
+
+START_TEST(a_device_event_on_a_queue_pair_breaks_its_endpoint)
+{
+    ck_assert_int_eq(post_ops(0, 3, UC_FABRIC_READ), UC_OK);
+    async_event = (struct ibv_async_event){
+            .event_type = IBV_EVENT_QP_FATAL, .element.qp = endpoint->pairs[0].qp};
+    async_event_count = 1;
+    ck_assert_uint_eq(uc_verbs_async_poll(fabric), 1);
+    ck_assert_uint_eq(told, 0); /* poll tells */
+    (void)uc_verbs_fabric_poll(fabric, 1000);
+    ck_assert_uint_eq(told, 1);
+    ck_assert_int_eq(told_status, UC_ERR_UNHEALTHY);
+    expect_each_once(3);
+    ck_assert(device->destroyed);
+    teardown();
+}
+END_TEST
+
 int
 main(void)
 {
@@ -248,6 +286,8 @@ main(void)
     tcase_add_test(cases, a_callback_may_disconnect_its_endpoint);
     tcase_add_test(cases, a_flush_of_a_broken_endpoint_may_disconnect_it);
     tcase_add_test(cases, post_refuses_all_or_nothing);
+    tcase_add_test(cases, data_before_the_handshake_ended_is_told_to_rdma_cm_while_there_is_an_id);
+    tcase_add_test(cases, a_device_event_on_a_queue_pair_breaks_its_endpoint);
     suite_add_tcase(suite, cases);
 
     runner = srunner_create(suite);
