@@ -181,7 +181,6 @@ START_TEST(a_refusal_carries_the_targets_status)
 }
 END_TEST
 
-/* Local memory is the caller's again when fence returns: nothing is read into it later. */
 /* What the kernel holds of a kind, "qp" or "mr"; -1 without the tool that tells. */
 static int
 resource_count(const char *kind, const char *mark)
@@ -258,6 +257,7 @@ START_TEST(device_memory_that_cannot_be_reached_is_refused_with_a_reason)
 }
 END_TEST
 
+/* Local memory is the caller's again when fence returns: nothing is read into it later. */
 START_TEST(a_client_fence_returns_its_buffers)
 {
     enum {
