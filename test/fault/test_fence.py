@@ -35,6 +35,7 @@ class Fence(harness.Case):
         self.durations = {}
         self.statuses = collections.Counter()
         self.late_blocks = 0
+        self.honest_errors = 0
         self.checked_bytes = 0
         for flow in ("put", "get"):
             self.durations[flow] = self.duration(flow)
@@ -51,6 +52,7 @@ class Fence(harness.Case):
             try:
                 return self.other.put(self.first, COUNT)[:2] == ("Ok", "1" * COUNT)
             except NodeError:
+                self.honest_errors += 1
                 return False
         harness.eventually(filled, "all slots filled", 30)
 
@@ -61,6 +63,7 @@ class Fence(harness.Case):
                 status, _, good, wrong = self.other.get(self.first, COUNT)
             except NodeError as error:
                 self.assertNotEqual(error.status, "NotFound", "a block of the new owner is lost")
+                self.honest_errors += 1
                 return False
             self.assertEqual(wrong, 0, "foreign bytes")
             self.assertNotEqual(status, "NotFound", "the new owner's bytes are damaged")
@@ -145,7 +148,8 @@ class Fence(harness.Case):
         for _ in range(REPEAT):
             self.disturb(flow, number)
         print(f"{harness.FABRIC} {flow} {number.name}: {REPEAT} times, seed {SEED}, "
-              f"{self.durations[flow] * 1000:.0f} ms undisturbed; ended as {dict(self.statuses)}, "
+              f"{self.durations[flow] * 1000:.0f} ms undisturbed, lease {LEASE_MS} ms, too short for "
+              f"{self.honest_errors} calls of honest nodes; ended as {dict(self.statuses)}, "
               f"{self.late_blocks} of {REPEAT * COUNT} blocks cut off; "
               f"{self.checked_bytes >> 20} MiB of new owners checked, 0 foreign bytes")
         if number == signal.SIGSTOP and REPEAT >= 10:
