@@ -187,8 +187,10 @@ run_perftest(struct uc_fabric_limit *limit, uint64_t blocks, double *out)
     enum uc_status status = run_once(limit, tool, many, &value, &seconds);
 
     if (status == UC_OK && value <= 0) {
-        many += few;
-        status = run_once(limit, tool, many, &ignored, &seconds);
+        if (many == few) {
+            many += few;
+            status = run_once(limit, tool, many, &ignored, &seconds);
+        }
         if (status == UC_OK) {
             status = run_once(limit, tool, few, &ignored, &few_seconds);
         }
