@@ -336,6 +336,7 @@ step_connecting(struct uc_attachment *attachment, uint64_t now_ms)
         attachment->failed_offers = 0;
         uc_backoff_reset(&attachment->backoff);
         set_down(attachment, false);
+        uc_attachment_note_transport(attachment);
         start_waiting(attachment);
     } else if (uc_attachment_skip_offer(attachment)) {
         /* A server with several devices: perhaps another one can be reached from here. */

@@ -347,15 +347,29 @@ no_transport(const struct uc_attachment *attachment)
 }
 
 static void
-note_transport(const struct uc_attachment *attachment, const char *address, uint16_t port)
+offer_address(const struct uc_attachment *attachment, const struct uc_attachment_offer *offer,
+        char *text, size_t text_bytes)
 {
+    if (offer->address[0] != '\0') {
+        (void)snprintf(text, text_bytes, "%s", offer->address);
+    } else {
+        peer_address(attachment, text, text_bytes);
+    }
+}
+
+void
+uc_attachment_note_transport(const struct uc_attachment *attachment)
+{
+    const struct uc_attachment_offer *offer = &attachment->offers[attachment->offer_idx];
     const char *name = attachment->plane->transports.items[attachment->transport].ops->name;
     const char *previous =
             atomic_exchange_explicit(&attachment->plane->fabric_name, name, memory_order_relaxed);
+    char address[ADDRESS_BYTES];
 
     if (previous == NULL || strcmp(previous, name) != 0) {
+        offer_address(attachment, offer, address, sizeof(address));
         uc_log_info("remote store: server %s: blocks move over %s (%s port %u)",
-                attachment->server->name, name, address, (unsigned)port);
+                attachment->server->name, name, address, (unsigned)offer->port);
     }
 }
 
@@ -380,15 +394,10 @@ connect_offer(struct uc_attachment *attachment, const struct uc_attachment_offer
         attachment->regions[idx].address = uc_get_le64(offer->keys + REGION_KEY_BYTES * idx);
         attachment->regions[idx].key = uc_get_le64(offer->keys + REGION_KEY_BYTES * idx + 8);
     }
-    if (offer->address[0] != '\0') {
-        (void)snprintf(address, sizeof(address), "%s", offer->address);
-    } else {
-        peer_address(attachment, address, sizeof(address));
-    }
+    offer_address(attachment, offer, address, sizeof(address));
     params.address = address;
     status = transport->ops->connect(transport->domain, &params, &attachment->endpoint);
     if (status == UC_OK) {
-        note_transport(attachment, address, offer->port);
         attachment->state = UC_ATTACHMENT_CONNECTING;
     }
     return status;

@@ -40,4 +40,7 @@ void uc_attachment_drop_rpc(struct uc_attachment *attachment);
 /** Fence and free the endpoint; every posted operation has ended afterwards. */
 void uc_attachment_drop_endpoint(struct uc_attachment *attachment);
 
+/** It has connected: remember the transport for describe, and log it where it is another than before. */
+void uc_attachment_note_transport(const struct uc_attachment *attachment);
+
 #endif /* UC_REMOTE_ATTACHMENT_CONNECT_H */
