@@ -5,9 +5,11 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "net/tcp/tcp_wire.h"
@@ -300,6 +302,34 @@ START_TEST(fence_resets_the_connection)
 }
 END_TEST
 
+/* A process forked from this one does not keep the connection alive: the server sees the end at once. */
+START_TEST(fence_resets_a_connection_that_a_forked_process_has_open)
+{
+    uint8_t byte;
+    ssize_t done;
+    int error;
+    int fd = serve();
+    pid_t child = fork();
+
+    if (child == 0) {
+        (void)close(fd);
+        (void)pause();
+        _exit(0);
+    }
+    ck_assert_int_gt(child, 0);
+    post(0, UC_FABRIC_READ, 100);
+    rig.ops->fence(endpoint);
+    ck_assert_int_eq(ops[0].done_count, 1);
+    rig_until((done = recv(fd, &byte, 1, 0), error = errno, done <= 0) && error != EAGAIN);
+    respond(fd, UC_OK, 0, 0); /* nobody reads it, and nothing comes of it */
+    (void)close(fd);
+    rig_settle();
+    ck_assert_int_eq(memory[0], 0x11);
+    ck_assert_int_eq(kill(child, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(child, NULL, 0), child);
+}
+END_TEST
+
 START_TEST(server_that_does_not_answer_times_out)
 {
     int fd = serve_hello();
@@ -414,6 +444,7 @@ tcp_client_suite(void)
     tcase_add_test(tcase, response_before_the_request_was_sent_breaks_the_endpoint);
     tcase_add_loop_test(tcase, read_that_stops_halfway_is_flushed_once, 0, 2);
     tcase_add_test(tcase, fence_resets_the_connection);
+    tcase_add_test(tcase, fence_resets_a_connection_that_a_forked_process_has_open);
     tcase_add_test(tcase, server_that_does_not_answer_times_out);
     tcase_add_loop_test(tcase, strange_answer_fails_the_connection, 0, 3);
     tcase_add_test(tcase, refusal_is_handed_to_the_caller);

@@ -3,10 +3,12 @@
 /* A target against peers that are slow, wrong or hostile; the peers are bare sockets. */
 
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "net/tcp/tcp_wire.h"
@@ -275,6 +277,31 @@ START_TEST(fence_ends_holds_and_nothing_lands_afterwards)
 }
 END_TEST
 
+/*
+ * A process forked from the target's has every socket open as well. The peer sees the end all the same, and
+ * its own end afterwards is no event of an endpoint that was freed.
+ */
+START_TEST(fence_ends_a_socket_that_a_forked_process_has_open)
+{
+    int fd = peer_admitted();
+    pid_t child = fork();
+
+    if (child == 0) {
+        (void)close(fd);
+        (void)pause();
+        _exit(0);
+    }
+    ck_assert_int_gt(child, 0);
+    rig.ops->disconnect(rig.last);
+    rig_until(peer_is_closed(fd));
+    (void)close(fd);
+    rig_settle();
+    ck_assert_int_eq(rig.gone_count, 0);
+    ck_assert_int_eq(kill(child, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(child, NULL, 0), child);
+}
+END_TEST
+
 static uint64_t
 next_random(uint64_t *state)
 {
@@ -440,6 +467,7 @@ tcp_target_suite(void)
     tcase_add_test(tcase, peer_that_takes_no_replies_holds_one_slot);
     tcase_add_test(tcase, broken_write_ends_its_hold_once);
     tcase_add_test(tcase, fence_ends_holds_and_nothing_lands_afterwards);
+    tcase_add_test(tcase, fence_ends_a_socket_that_a_forked_process_has_open);
     tcase_add_test(tcase, ten_thousand_random_frames_do_no_harm);
     tcase_add_test(tcase, accept_pauses_when_descriptors_run_out);
     tcase_add_test(tcase, accept_pauses_when_memory_runs_out);
