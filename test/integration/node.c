@@ -267,6 +267,7 @@ static const struct {
         {"get", 5, true, node_command_submit},
         {"prefetch", 3, true, node_command_prefetch},
         {"wait", 3, true, node_command_wait},
+        {"memory", 2, true, node_command_memory},
         {"key", 2, false, command_key},
         {"describe", 1, false, node_command_describe},
         {"health", 1, false, command_health},

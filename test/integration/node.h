@@ -25,6 +25,7 @@ struct job {
     uint64_t memory_bytes;
     uint32_t region_idx;
     bool is_registered;
+    bool is_plain; /* memory of the C library */
     bool in_use;
     bool put;
 };
@@ -34,6 +35,7 @@ struct node {
     struct uc_scheduler *scheduler;
     struct uc_worker *worker;
     uint64_t block_bytes;
+    bool is_plain; /* jobs from now on use memory that nobody registers */
     struct job jobs[NODE_JOBS_MAX];
     struct uc_block_id keys[NODE_KEYS_MAX];
 };
@@ -55,10 +57,11 @@ void node_print_token(struct uc_token *token);
 /** The token of a word, owned by the caller. */
 enum uc_status node_read_token(const char *hex, struct uc_token **token_out);
 
-/* node_jobs.c: put, get, prefetch, wait. */
+/* node_jobs.c: put, get, prefetch, wait, memory. */
 void node_command_submit(struct node *node, char **words, size_t word_count);
 void node_command_prefetch(struct node *node, char **words, size_t word_count);
 void node_command_wait(struct node *node, char **words, size_t word_count);
+void node_command_memory(struct node *node, char **words, size_t word_count);
 
 /* node_describe.c: describe. */
 void node_command_describe(struct node *node, char **words, size_t word_count);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Jobs of the test node: put, get, prefetch, wait. */
+/* Jobs of the test node: put, get, prefetch, wait, memory. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,7 +29,11 @@ job_release(struct node *node, struct job *job)
     if (job->is_registered) {
         (void)uc_worker_deregister_memory(node->worker, job->region_idx);
     }
-    uc_memory_free(job->memory, job->memory_bytes);
+    if (job->is_plain) {
+        free(job->memory);
+    } else {
+        uc_memory_free(job->memory, job->memory_bytes);
+    }
     *job = (struct job){0};
 }
 
@@ -57,13 +61,44 @@ job_submit(struct node *node, struct job *job, const struct uc_token *token, uin
                     : uc_worker_submit_get(node->worker, job->id, payloads, job->count, token, &io);
 }
 
+/* memory plain|registered: what later jobs use. */
+void
+node_command_memory(struct node *node, char **words, size_t word_count)
+{
+    (void)word_count;
+    node->is_plain = strcmp(words[1], "plain") == 0;
+    node_answer(UC_OK);
+}
+
+static enum uc_status
+job_get_memory(struct node *node, struct job *job)
+{
+    void *memory = NULL;
+    enum uc_status status;
+
+    job->memory_bytes = job->count * node->block_bytes;
+    job->is_plain = node->is_plain;
+    if (node->is_plain) {
+        job->memory = malloc(job->memory_bytes);
+        return job->memory == NULL ? UC_ERR_OUT_OF_MEMORY : UC_OK;
+    }
+
+    status = uc_memory_alloc(job->memory_bytes, &memory);
+    if (status == UC_OK) {
+        job->memory = memory;
+        status = uc_worker_register_memory(
+                node->worker, memory, job->memory_bytes, UC_MEMORY_HOST, &job->region_idx);
+        job->is_registered = status == UC_OK;
+    }
+    return status;
+}
+
 /* put|get JOB FIRST COUNT TOKEN [TIMEOUT_MS]: submit; "wait" collects. */
 void
 node_command_submit(struct node *node, char **words, size_t word_count)
 {
     struct job *job = find_job(node, 0, false);
     struct uc_token *token = NULL;
-    void *memory;
     enum uc_status status = node_read_token(words[4], &token);
 
     if (status != UC_OK || job == NULL) {
@@ -72,19 +107,10 @@ node_command_submit(struct node *node, char **words, size_t word_count)
         return;
     }
     job->count = node_make_keys(node, words[2], words[3]);
-    job->memory_bytes = job->count * node->block_bytes;
-    status = uc_memory_alloc(job->memory_bytes, &memory);
-    if (status == UC_OK) {
-        job->memory = memory;
-        job->id = node_number(words[1]);
-        job->first = node_number(words[2]);
-        job->put = strcmp(words[0], "put") == 0;
-    }
-    if (status == UC_OK) {
-        status = uc_worker_register_memory(
-                node->worker, memory, job->memory_bytes, UC_MEMORY_HOST, &job->region_idx);
-        job->is_registered = status == UC_OK;
-    }
+    job->id = node_number(words[1]);
+    job->first = node_number(words[2]);
+    job->put = strcmp(words[0], "put") == 0;
+    status = job_get_memory(node, job);
     if (status == UC_OK) {
         job->in_use = true;
         status = job_submit(node, job, token, word_count > 5 ? node_number(words[5]) : 0);
