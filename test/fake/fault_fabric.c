@@ -49,8 +49,6 @@ static struct {
     unsigned cut_after; /* completions until then; 0 = never */
     const struct uc_fabric_ops *inner;
     bool needs_registration;
-    bool reaches_files;
-    fault_bytes_of bytes_of;
     char name[NAME_BYTES]; /* found under it, "" = under "fault+…" only */
     char inner_name[NAME_BYTES];
     char hidden_name[NAME_BYTES];
@@ -223,24 +221,6 @@ uc_fault_fabric_use(const char *name, const char *inner, bool needs_registration
 }
 
 void
-uc_fault_reach_devices(bool by_file, uint8_t *(*bytes_of)(const void *address))
-{
-    lock();
-    faults.reaches_files = by_file;
-    faults.bytes_of = bytes_of;
-    unlock();
-}
-
-void
-fault_reaches(bool *by_file_out, fault_bytes_of *bytes_of_out)
-{
-    lock();
-    *by_file_out = faults.reaches_files;
-    *bytes_of_out = faults.bytes_of;
-    unlock();
-}
-
-void
 uc_fault_fabric_hide(const char *name)
 {
     lock();
@@ -251,6 +231,7 @@ uc_fault_fabric_hide(const char *name)
 void
 uc_fault_reset(void)
 {
+    uc_fault_reach_devices(false, NULL);
     lock();
     ck_assert(uc_list_is_empty(&faults.fabrics));
     faults.counts = (struct uc_fault_counts){.registrations = 0};
@@ -262,8 +243,6 @@ uc_fault_reset(void)
     faults.hold_count = 0;
     faults.cut_after = 0;
     faults.needs_registration = false;
-    faults.reaches_files = false;
-    faults.bytes_of = NULL;
     faults.name[0] = '\0';
     faults.hidden_name[0] = '\0';
     unlock();

@@ -101,10 +101,6 @@ struct fault_peer {
 /** @return Ok, or the status with which this one is to fail */
 enum uc_status fault_take_registration(void);
 
-typedef uint8_t *(*fault_bytes_of)(const void *address);
-
-/** @return what uc_fault_reach_devices() was told */
-void fault_reaches(bool *by_file_out, fault_bytes_of *bytes_of_out);
 enum uc_status fault_take_post(void);
 
 /** @return whether this connection is to fail, and how */

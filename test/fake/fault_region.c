@@ -2,6 +2,7 @@
 
 /* Regions: passed on to the provider, which can touch no memory of a device and is given where its bytes are. */
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -9,23 +10,37 @@
 
 #include "test/fake/fault_fabric_internal.h"
 
+/* What uc_fault_reach_devices() was told; guarded by the lock. */
+static struct {
+    pthread_mutex_t lock;
+    bool by_file;
+    uint8_t *(*bytes_of)(const void *address);
+} reached = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void
+uc_fault_reach_devices(bool by_file, uint8_t *(*bytes_of)(const void *address))
+{
+    (void)pthread_mutex_lock(&reached.lock);
+    reached.by_file = by_file;
+    reached.bytes_of = bytes_of;
+    (void)pthread_mutex_unlock(&reached.lock);
+}
+
 /* Find where memory of a device can be touched. */
 static bool
 reach(const struct uc_fabric_memory *memory, struct uc_fabric_region *region)
 {
-    fault_bytes_of bytes_of = NULL;
-    bool reaches_files = false;
-
-    fault_reaches(&reaches_files, &bytes_of);
-    if (memory->fd >= 0 && reaches_files) {
+    (void)pthread_mutex_lock(&reached.lock);
+    if (memory->fd >= 0 && reached.by_file) {
         region->mapping_bytes = (size_t)(memory->fd_offset_bytes + memory->length_bytes);
         region->mapping = mmap(
                 NULL, region->mapping_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, memory->fd, 0);
         ck_assert_ptr_ne(region->mapping, MAP_FAILED);
         region->bytes = (uint8_t *)region->mapping + memory->fd_offset_bytes;
-    } else if (memory->fd < 0 && bytes_of != NULL) {
-        region->bytes = bytes_of(memory->address);
+    } else if (memory->fd < 0 && reached.bytes_of != NULL) {
+        region->bytes = reached.bytes_of(memory->address);
     }
+    (void)pthread_mutex_unlock(&reached.lock);
     return region->bytes != NULL;
 }
 

@@ -311,6 +311,15 @@ uc_job_checksum_pieces(struct uc_job *job, const struct uc_job_block *block, siz
     return job->checksum_pieces;
 }
 
+void
+uc_job_release_memory(struct uc_job *job)
+{
+    for (size_t idx = 0; idx < job->held_count; idx++) {
+        uc_memory_put(job->held[idx]);
+    }
+    job->held_count = 0;
+}
+
 /* Add a part to the result: bits, and the status of the lowest failed block. */
 static void
 collect_result(const struct uc_job *job, struct uc_job *lead)

@@ -491,12 +491,3 @@ uc_job_build(struct uc_job *job, bool is_dump, const struct uc_job_descriptor *d
     }
     return status;
 }
-
-void
-uc_job_release_memory(struct uc_job *job)
-{
-    for (size_t idx = 0; idx < job->held_count; idx++) {
-        uc_memory_put(job->held[idx]);
-    }
-    job->held_count = 0;
-}
