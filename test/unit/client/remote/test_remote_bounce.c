@@ -5,6 +5,8 @@
  * There are two of them, and jobs of eight blocks.
  */
 
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -251,6 +253,74 @@ START_TEST(destroyed_store_leaves_nothing_behind)
 }
 END_TEST
 
+static struct uc_store *
+open_on_two_servers(const struct env_server *other)
+{
+    struct uc_dict *config = env_config(&bounce.server, "both");
+    struct uc_store *store = uc_remote_store_create();
+    char address[64];
+
+    (void)snprintf(address, sizeof(address), "127.0.0.1:%u", (unsigned)other->port);
+    ck_assert_int_eq(uc_dict_append_string(config, "servers", address), UC_OK);
+    ck_assert_int_eq(
+            uc_dict_set_int(config, "bounce_bytes", (int64_t)BUFFERS * BLOCK_BYTES), UC_OK);
+    ck_assert_msg(uc_store_setup(store, config) == UC_OK, "%s", uc_last_error());
+    uc_dict_destroy(config);
+    return store;
+}
+
+/* Wait until the blocks of one server have all moved, and the other one has one operation under way. */
+static void
+wait_for_the_rest(unsigned completed, size_t first_count, size_t second_count)
+{
+    size_t fewest = first_count < second_count ? first_count : second_count;
+    struct uc_fault_counts counts = uc_fault_counts();
+
+    for (unsigned waited_ms = 0; counts.completed - completed < fewest || counts.in_flight != 1;
+            waited_ms++) {
+        ck_assert_msg(waited_ms < 20000, "%u operations are done, %u under way",
+                counts.completed - completed, counts.in_flight);
+        env_pass_time(1);
+        counts = uc_fault_counts();
+    }
+}
+
+/* G19: one that stands still gets half of the buffers at most; the others go on with the rest. */
+START_TEST(server_that_stands_still_leaves_buffers_to_others)
+{
+    struct env_server other = env_server_start(0, NULL);
+    struct uc_store *there = env_store(&other, "both");
+    struct uc_store *store = open_on_two_servers(&other);
+    uint8_t *memory = malloc((size_t)BLOCKS * BLOCK_BYTES);
+    struct uc_block_id keys[BLOCKS];
+    struct uc_token *token = NULL;
+    unsigned completed;
+    struct env_job job;
+    size_t count = 0;
+
+    env_put(store, 1, BLOCKS);
+    for (uint32_t idx = 0; idx < BLOCKS; idx++) {
+        keys[idx] = env_key(1 + idx);
+        count += env_has(there, 1 + idx) ? 1 : 0;
+    }
+    bounce.ops = uc_store_as_token_addressed(store);
+    ck_assert_int_eq(bounce.ops->pin(store, keys, BLOCKS, &token), UC_OK);
+    env_job_init(&job, keys, BLOCKS, memory, 0, BLOCK_BYTES);
+    completed = uc_fault_counts().completed;
+    uc_fault_hold(UC_FAULT_READS, UC_FAULT_BEFORE, 1);
+    ck_assert_int_eq(bounce.ops->load(store, 1, &job.descriptor, token, 0), UC_OK);
+    wait_for_the_rest(completed, count, BLOCKS - count);
+    uc_fault_release(false);
+    env_expect(store, 1, UC_OK);
+    bounce.ops->unpin(store, token);
+    uc_token_destroy(token);
+    free(memory);
+    env_store_destroy(store);
+    env_store_destroy(there);
+    env_server_stop(&other, SIGKILL);
+}
+END_TEST
+
 /* What cannot be registered at setup is said there, and nothing stays. */
 START_TEST(buffers_that_cannot_be_registered_fail_setup)
 {
@@ -287,6 +357,7 @@ main(void)
     tcase_add_test(cases, operation_that_fails_costs_its_own_block);
     tcase_add_test(cases, refused_posts_give_the_buffers_back);
     tcase_add_loop_test(cases, destroyed_store_leaves_nothing_behind, 0, 2);
+    tcase_add_test(cases, server_that_stands_still_leaves_buffers_to_others);
     tcase_add_test(cases, buffers_that_cannot_be_registered_fail_setup);
 
     uc_log_set_level(UC_LOG_ERROR); /* every other case breaks something */
