@@ -290,16 +290,29 @@ cuda_copy(struct uc_device_ticket *ticket, bool to_device, void *device_address,
     return leave(ticket->device, to_device ? "cuMemcpyHtoDAsync" : "cuMemcpyDtoHAsync", error);
 }
 
+/*
+ * The event does not tell any more when copies end. Callers take the memory back after an error, so the stream has to
+ * be empty by then; a device on which even waiting fails runs nothing.
+ */
+static void
+wait_for_copies(const struct uc_device_ticket *ticket)
+{
+    (void)ticket->device->driver->stream_wait(ticket->stream);
+}
+
 static enum uc_status
 cuda_mark(struct uc_device_ticket *ticket)
 {
     enum uc_status status = enter(ticket->device);
 
-    if (status != UC_OK) {
-        return status;
+    if (status == UC_OK) {
+        status = leave(ticket->device, "cuEventRecord",
+                ticket->device->driver->event_record(ticket->event, ticket->stream));
     }
-    return leave(ticket->device, "cuEventRecord",
-            ticket->device->driver->event_record(ticket->event, ticket->stream));
+    if (status != UC_OK) {
+        wait_for_copies(ticket);
+    }
+    return status;
 }
 
 static enum uc_status
@@ -316,7 +329,12 @@ query(const struct uc_cuda_driver *driver, void *event)
 static enum uc_status
 cuda_poll(struct uc_device_ticket *ticket)
 {
-    return query(ticket->device->driver, ticket->event);
+    enum uc_status status = query(ticket->device->driver, ticket->event);
+
+    if (status != UC_OK && status != UC_ERR_RETRY) {
+        wait_for_copies(ticket);
+    }
+    return status;
 }
 
 static enum uc_status

@@ -52,6 +52,7 @@ enum {
     X(host_unregister, "cuMemHostUnregister", (void *address))                                     \
     X(stream_create, "cuStreamCreate", (void **stream, unsigned flags))                            \
     X(stream_destroy, "cuStreamDestroy_v2", (void *stream))                                        \
+    X(stream_wait, "cuStreamSynchronize", (void *stream))                                          \
     X(event_create, "cuEventCreate", (void **event, unsigned flags))                               \
     X(event_destroy, "cuEventDestroy_v2", (void *event))                                           \
     X(event_record, "cuEventRecord", (void *event, void *stream))                                  \

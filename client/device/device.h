@@ -68,9 +68,9 @@ struct uc_device_ops {
     /** Start a copy; @p host lies in registered memory. After a failure earlier ones still run: mark them. */
     enum uc_status (*copy)(struct uc_device_ticket *ticket, bool to_device, void *device_address,
             void *host_address, uint64_t length_bytes);
-    /** Let the ticket stand for the copies that were started. */
+    /** Let the ticket stand for the copies that were started. After a failure none is under way: it waits for them. */
     enum uc_status (*mark)(struct uc_device_ticket *ticket);
-    /** @retval UC_ERR_RETRY  copies are under way; any other answer: none is, and none will be */
+    /** @retval UC_ERR_RETRY  copies are under way; any other answer: none is, and none will be; to give an error, it waits */
     enum uc_status (*poll)(struct uc_device_ticket *ticket);
 
     /** for events of the engine: Ok has fired, Retry not yet, else why it never will. */

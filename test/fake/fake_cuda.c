@@ -159,6 +159,26 @@ fake_cuda_fail_copies_after(unsigned good_count, unsigned count)
 }
 
 void
+fake_cuda_refuse_calls_after(unsigned good_count, unsigned count)
+{
+    (void)pthread_mutex_lock(&fake_cuda.lock);
+    fake_cuda.calls_to_take = good_count;
+    fake_cuda.calls_to_refuse = count;
+    (void)pthread_mutex_unlock(&fake_cuda.lock);
+}
+
+unsigned
+fake_cuda_left_to_refuse(void)
+{
+    unsigned count;
+
+    (void)pthread_mutex_lock(&fake_cuda.lock);
+    count = fake_cuda.calls_to_refuse;
+    (void)pthread_mutex_unlock(&fake_cuda.lock);
+    return count;
+}
+
+void
 fake_cuda_break_copies(unsigned count)
 {
     (void)pthread_mutex_lock(&fake_cuda.lock);

@@ -41,6 +41,15 @@ void fake_cuda_fail_copies_after(unsigned good_count, unsigned count);
 void fake_cuda_break_copies(unsigned count);
 
 /**
+ * After @p good_count calls the next @p count are refused, whatever they are: what opens, asks, makes, records, copies
+ * and exports, but nothing that closes, or waits for a stream.
+ */
+void fake_cuda_refuse_calls_after(unsigned good_count, unsigned count);
+
+/** @return calls that are still to be refused. */
+unsigned fake_cuda_left_to_refuse(void);
+
+/**
  * Whether work of the device sees what a NIC wrote before it was started, and if not, whether there is a flush for
  * that. At first it does.
  */

@@ -2,6 +2,7 @@
 
 /* The calls of the driver. Numbers are those of its interface. */
 
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -43,6 +44,7 @@ int cuMemHostRegister_v2(void *address, size_t length, unsigned flags);
 int cuMemHostUnregister(void *address);
 int cuStreamCreate(void **stream_out, unsigned flags);
 int cuStreamDestroy_v2(void *stream);
+int cuStreamSynchronize(void *stream);
 int cuEventCreate(void **event_out, unsigned flags);
 int cuEventDestroy_v2(void *event);
 int cuEventRecord(void *event, void *stream);
@@ -67,6 +69,32 @@ fake_cuda_pushed(void)
     return pushed_count;
 }
 
+static bool
+is_refused_locked(void)
+{
+    if (fake_cuda.calls_to_take > 0) {
+        fake_cuda.calls_to_take--;
+        return false;
+    }
+    if (fake_cuda.calls_to_refuse > 0) {
+        fake_cuda.calls_to_refuse--;
+        return true;
+    }
+    return false;
+}
+
+/* Asked before anything else. */
+static bool
+is_refused(void)
+{
+    bool refused;
+
+    (void)pthread_mutex_lock(&fake_cuda.lock);
+    refused = is_refused_locked();
+    (void)pthread_mutex_unlock(&fake_cuda.lock);
+    return refused;
+}
+
 int
 cuInit(unsigned flags)
 {
@@ -77,7 +105,7 @@ int
 cuDeviceGet(int *device, int ordinal)
 {
     *device = ordinal;
-    return ordinal == 0 ? FAKE_CUDA_SUCCESS : INVALID_VALUE;
+    return ordinal == 0 && !is_refused() ? FAKE_CUDA_SUCCESS : INVALID_VALUE;
 }
 
 int
@@ -118,7 +146,7 @@ cuFlushGPUDirectRDMAWrites(int target, int scope)
 int
 cuDevicePrimaryCtxRetain(void **context_out, int device)
 {
-    if (device != 0) {
+    if (device != 0 || is_refused()) {
         return INVALID_VALUE;
     }
     count_object(true);
@@ -136,7 +164,7 @@ cuDevicePrimaryCtxRelease_v2(int device)
 int
 cuCtxPushCurrent_v2(void *pushed)
 {
-    if (pushed != &context) {
+    if (pushed != &context || is_refused()) {
         return INVALID_CONTEXT;
     }
     pushed_count++;
@@ -163,7 +191,7 @@ cuPointerGetAttribute(void *value, int attribute, uintptr_t pointer)
     (void)pthread_mutex_lock(&fake_cuda.lock);
     is_known = fake_cuda_find_allocation(pointer, 1) != NULL;
     (void)pthread_mutex_unlock(&fake_cuda.lock);
-    if (!is_known || (attribute != MEMORY_TYPE && attribute != DEVICE_ORDINAL)) {
+    if (!is_known || is_refused() || (attribute != MEMORY_TYPE && attribute != DEVICE_ORDINAL)) {
         return INVALID_VALUE;
     }
     memcpy(value, &number, sizeof(number));
@@ -190,7 +218,7 @@ cuMemGetAddressRange_v2(uintptr_t *base, size_t *length, uintptr_t pointer)
         *length = range->length_bytes;
     }
     (void)pthread_mutex_unlock(&fake_cuda.lock);
-    return range != NULL ? FAKE_CUDA_SUCCESS : INVALID_VALUE;
+    return range != NULL && !is_refused() ? FAKE_CUDA_SUCCESS : INVALID_VALUE;
 }
 
 int
@@ -198,7 +226,7 @@ cuMemHostRegister_v2(void *address, size_t length, unsigned flags)
 {
     struct range *range;
 
-    if (pushed_count == 0) {
+    if (pushed_count == 0 || is_refused()) {
         return INVALID_CONTEXT;
     }
     (void)flags;
@@ -229,7 +257,7 @@ cuMemHostUnregister(void *address)
 static int
 make_object(void **object_out, size_t bytes)
 {
-    if (pushed_count == 0) {
+    if (pushed_count == 0 || is_refused()) {
         return INVALID_CONTEXT;
     }
     *object_out = calloc(1, bytes);
@@ -262,6 +290,21 @@ cuStreamDestroy_v2(void *stream)
 }
 
 int
+cuStreamSynchronize(void *stream)
+{
+    const struct stream *waited = stream;
+    bool is_done = false;
+
+    while (!is_done) {
+        (void)pthread_mutex_lock(&fake_cuda.lock);
+        is_done = waited->done == waited->issued;
+        (void)pthread_mutex_unlock(&fake_cuda.lock);
+        (void)sched_yield();
+    }
+    return waited->is_broken ? ILLEGAL_ADDRESS : FAKE_CUDA_SUCCESS;
+}
+
+int
 cuEventCreate(void **event_out, unsigned flags)
 {
     (void)flags;
@@ -279,6 +322,9 @@ cuEventRecord(void *event, void *stream)
 {
     struct event *recorded = event;
 
+    if (is_refused()) {
+        return INVALID_CONTEXT;
+    }
     (void)pthread_mutex_lock(&fake_cuda.lock);
     recorded->stream = stream;
     recorded->awaited = recorded->stream->issued;
@@ -292,6 +338,9 @@ cuEventQuery(void *event)
     const struct event *asked = event;
     int error = NOT_READY;
 
+    if (is_refused()) {
+        return INVALID_CONTEXT;
+    }
     (void)pthread_mutex_lock(&fake_cuda.lock);
     if (asked->stream == NULL ? asked->has_fired : asked->stream->done >= asked->awaited) {
         error = asked->stream != NULL && asked->stream->is_broken ? ILLEGAL_ADDRESS
@@ -327,7 +376,7 @@ start_copy(void *to, const void *from, size_t length, void *stream)
 static int
 check_copy(uintptr_t device, uintptr_t host, size_t length)
 {
-    if (pushed_count == 0) {
+    if (pushed_count == 0 || is_refused_locked()) {
         return INVALID_CONTEXT;
     }
     if (fake_cuda.copies_to_take > 0) {
@@ -393,8 +442,8 @@ cuMemGetHandleForAddressRange(
 
     (void)pthread_mutex_lock(&fake_cuda.lock);
     range = fake_cuda_find_allocation(pointer, length);
-    if (range != NULL && !fake_cuda.has_no_files && type == 1 && flags == 0 &&
-            pointer % page == 0 && length % page == 0) {
+    if (range != NULL && !is_refused_locked() && !fake_cuda.has_no_files && type == 1 &&
+            flags == 0 && pointer % page == 0 && length % page == 0) {
         int fd = dup(range->fd);
 
         memcpy(handle, &fd, sizeof(fd));

@@ -56,6 +56,8 @@ struct fake_cuda {
     unsigned copies_to_take; /* before those that fail */
     unsigned copies_to_fail;
     unsigned copies_to_break;
+    unsigned calls_to_take; /* before those that are refused */
+    unsigned calls_to_refuse;
     size_t object_count;
     size_t export_count;
     size_t flush_count;

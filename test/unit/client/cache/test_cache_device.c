@@ -559,6 +559,39 @@ START_TEST(killed_worker_leaves_no_block)
 }
 END_TEST
 
+/* Whatever the driver refuses: an error, or blocks that failed; no wrong bytes, and nothing that stays. */
+START_TEST(refused_call_of_the_driver_costs_its_block_at_most)
+{
+    struct env_options options = {.capacity_blocks = BLOCKS};
+    unsigned good_count = 0;
+    bool was_refused;
+
+    do {
+        uc_cache_store_destroy(store);
+        store = env_store(&options);
+        env_put(store, store, 2);
+        fake_cuda_refuse_calls_after(good_count++, 1);
+        if (uc_store_register_memory(store, 0, memory, MEMORY_BYTES, UC_MEMORY_CUDA) == UC_OK) {
+            struct uc_token *token = reserve(store, 1, 1);
+            enum uc_status code;
+
+            fill_device(1, memory);
+            code = env_move(store, false, token, memory, NULL);
+            ck_assert_int_eq(commit(store, token, code == UC_OK), UC_OK);
+            if (code == UC_OK && get_to(1, memory + ENV_BLOCK_BYTES) == UC_OK) {
+                ck_assert(device_matches(1, memory + ENV_BLOCK_BYTES));
+            }
+            if (get_to(2, memory) == UC_OK) {
+                ck_assert(device_matches(2, memory));
+            }
+        }
+        was_refused = fake_cuda_left_to_refuse() == 0;
+        fake_cuda_refuse_calls_after(0, 0);
+    } while (was_refused);
+    ck_assert_uint_gt(good_count, 10);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -577,6 +610,7 @@ main(void)
     tcase_add_test(one, copy_that_fails_makes_no_block);
     tcase_add_test(one, copy_that_breaks_makes_no_block);
     tcase_add_test(one, failed_copy_waits_for_those_before_it);
+    tcase_add_test(one, refused_call_of_the_driver_costs_its_block_at_most);
     tcase_add_test(one, memory_is_what_it_was_registered_as);
     tcase_add_test(more, checksum_is_verified_where_there_is_one);
     tcase_add_loop_test(more, worker_of_another_process_copies, 0, 2);

@@ -2,6 +2,8 @@
 
 /* The operations of CUDA devices, over a driver without a device. */
 
+#include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -126,6 +128,40 @@ START_TEST(copy_that_fails_on_the_device_is_told_by_its_ticket)
 }
 END_TEST
 
+static void *
+release_later(void *argument)
+{
+    (void)argument;
+    while (fake_cuda_left_to_refuse() > 0) {
+        (void)sched_yield();
+    }
+    fake_cuda_release();
+    return NULL;
+}
+
+/* Callers take the memory back when an error is told: no copy may be under way then. */
+START_TEST(ticket_that_cannot_tell_waits_for_its_copies)
+{
+    pthread_t thread;
+    enum uc_status status;
+
+    memset(host, 7, LENGTH);
+    fake_cuda_hold();
+    ck_assert_int_eq(ops->copy(ticket, true, memory, host, LENGTH), UC_OK);
+    if (_i == 2) {
+        ck_assert_int_eq(ops->mark(ticket), UC_OK);
+    }
+    fake_cuda_refuse_calls_after(
+            _i == 1 ? 1 : 0, 1); /* entering the context; the event; asking it */
+    ck_assert_int_eq(pthread_create(&thread, NULL, release_later, NULL), 0);
+    status = _i == 2 ? ops->poll(ticket) : ops->mark(ticket);
+    ck_assert_int_eq(status, UC_ERR_OS_API);
+    ck_assert_uint_eq(fake_cuda_held(), 0);
+    ck_assert_uint_eq(fake_cuda_bytes(memory)[LENGTH - 1], 7);
+    (void)pthread_join(thread, NULL);
+}
+END_TEST
+
 /* A device that does not order what a NIC writes is flushed; without a flush there is no promise. */
 START_TEST(writes_of_others_are_flushed_where_the_device_does_not_order_them)
 {
@@ -175,6 +211,7 @@ main(void)
     tcase_add_test(cases, copy_that_the_driver_refuses_is_an_error_with_its_name);
     tcase_add_test(cases, file_of_a_range_is_that_of_its_pages);
     tcase_add_test(cases, copy_that_fails_on_the_device_is_told_by_its_ticket);
+    tcase_add_loop_test(cases, ticket_that_cannot_tell_waits_for_its_copies, 0, 3);
     tcase_add_test(cases, writes_of_others_are_flushed_where_the_device_does_not_order_them);
     tcase_add_test(cases, event_of_the_engine_is_retry_until_it_has_fired);
     suite_add_tcase(suite, cases);

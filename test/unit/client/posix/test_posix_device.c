@@ -352,6 +352,40 @@ START_TEST(memory_is_what_it_was_registered_as)
 }
 END_TEST
 
+/* Whatever the driver refuses: an error, or blocks that failed; no wrong bytes, and nothing that stays. */
+START_TEST(refused_call_of_the_driver_costs_its_block_at_most)
+{
+    unsigned good_count = 0;
+    bool was_refused;
+
+    if (!open_way(_i)) {
+        return;
+    }
+    ck_assert_int_eq(dump_from_device(1), UC_OK);
+    do {
+        uint64_t number = 100 + good_count;
+        uint8_t *to = memory + 2 * BLOCK_BYTES;
+
+        uc_posix_store_destroy(store);
+        store = env_open((const char *[]){env_engine(_i % 2), "block_bytes=20001",
+                _i < 2 ? "direct_io=off" : "direct_io=on", NULL});
+        fake_cuda_refuse_calls_after(good_count++, 1);
+        if (uc_store_register_memory(store, 0, memory, MEMORY_BYTES, UC_MEMORY_CUDA) == UC_OK) {
+            if (dump_from_device(number) == UC_OK) {
+                ck_assert_int_eq(env_load(store, number, 0, BLOCK_BYTES), UC_OK);
+            }
+            if (move(false, 1, 0, to, BLOCK_BYTES) == UC_OK) {
+                ck_assert(device_matches(1, 0, to, BLOCK_BYTES));
+            }
+        }
+        was_refused = fake_cuda_left_to_refuse() == 0;
+        fake_cuda_refuse_calls_after(0, 0);
+    } while (was_refused);
+    ck_assert_uint_gt(good_count, 10);
+    close_way();
+}
+END_TEST
+
 int
 main(void)
 {
@@ -369,6 +403,7 @@ main(void)
     tcase_add_loop_test(cases, no_event_comes_before_the_copy_is_over, 0, WAYS);
     tcase_add_loop_test(cases, copy_that_fails_makes_no_block, 0, WAYS);
     tcase_add_loop_test(cases, failed_copy_waits_for_those_before_it, 0, WAYS);
+    tcase_add_loop_test(cases, refused_call_of_the_driver_costs_its_block_at_most, 0, WAYS);
     tcase_add_loop_test(cases, warm_transfers_allocate_nothing, 0, 2);
     tcase_add_test(cases, memory_is_what_it_was_registered_as);
     suite_add_tcase(suite, cases);

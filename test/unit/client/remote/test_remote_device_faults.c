@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -258,6 +259,59 @@ START_TEST(no_byte_leaves_the_device_before_its_event_has_fired)
 }
 END_TEST
 
+/* A dump from the device and a load into it. @return whether the driver was asked for what it was to refuse */
+static bool
+move_with_a_refusal(unsigned good_count)
+{
+    uint8_t *target = device_memory + ALL_BYTES;
+    uint8_t *expected = malloc(BLOCK_BYTES);
+    struct uc_io_result results[2];
+
+    bounce_fill(fake_cuda_bytes(device_memory), DUMPED);
+    fake_cuda_refuse_calls_after(good_count, 1);
+    if (uc_store_register_memory(bounce.store, REGION, device_memory, 2 * (uint64_t)ALL_BYTES,
+                UC_MEMORY_CUDA) == UC_OK) {
+        (void)bounce_prepare(1, true, DUMPED, device_memory, 0);
+        (void)bounce_prepare(2, false, 1, target, 0);
+        bounce_submit(1);
+        bounce_submit(2);
+        results[0] = env_wait(bounce.store, 1);
+        results[1] = env_wait(bounce.store, 2);
+        for (uint32_t idx = 0; idx < COUNT; idx++) {
+            env_fill(expected, BLOCK_BYTES, 1 + idx);
+            ck_assert(!uc_io_result_block_ok(&results[1], idx) ||
+                      memcmp(fake_cuda_bytes(target) + (size_t)idx * BLOCK_BYTES, expected,
+                              BLOCK_BYTES) == 0);
+        }
+        bounce_conclude(1, results[0].code == UC_OK);
+        bounce_conclude(2, true);
+        ck_assert_int_eq(
+                results[0].code == UC_OK ? env_get(bounce.store, DUMPED, COUNT) : UC_OK, UC_OK);
+        uc_io_results_release(results, 2);
+        ck_assert_int_eq(uc_store_deregister_memory(bounce.store, REGION), UC_OK);
+    }
+    free(expected);
+    return fake_cuda_left_to_refuse() == 0;
+}
+
+/* Whatever the driver refuses: an error, or blocks that failed; no wrong bytes, and nothing that stays. */
+START_TEST(refused_call_of_the_driver_costs_its_blocks_at_most)
+{
+    unsigned good_count = 0;
+    bool was_refused;
+
+    env_put(bounce.store, 1, COUNT);
+    do {
+        bounce_reopen(BUFFERS * BLOCK_BYTES, bounce_progress(_i));
+        was_refused = move_with_a_refusal(good_count++);
+        fake_cuda_refuse_calls_after(0, 0);
+    } while (was_refused);
+    ck_assert_uint_gt(good_count, 2 * COUNT);
+    device_reopen(BUFFERS * BLOCK_BYTES, bounce_progress(_i));
+    device_round_trip();
+}
+END_TEST
+
 int
 main(void)
 {
@@ -279,6 +333,7 @@ main(void)
     tcase_add_loop_test(staged, copy_that_fails_costs_its_own_block, 0, 6);
     tcase_add_loop_test(staged, destroyed_store_waits_for_the_device, 0, 2);
     tcase_add_loop_test(staged, no_byte_leaves_the_device_before_its_event_has_fired, 0, 2);
+    tcase_add_loop_test(staged, refused_call_of_the_driver_costs_its_blocks_at_most, 0, 2);
     tcase_add_test(killed, killed_worker_leaves_its_slots_to_others);
 
     uc_log_set_level(UC_LOG_ERROR); /* every other case breaks something */
