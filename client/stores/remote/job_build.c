@@ -249,8 +249,15 @@ find_memory(const struct uc_data_plane *plane, const struct uc_block_payload *pa
     struct uc_memory *memory;
 
     if (region_idx == UC_MEMORY_REGION_NONE) {
-        *memory_out =
-                uc_memory_table_cover(&plane->memory, payload->pointers[idx], payload->sizes[idx]);
+        memory = uc_memory_table_cover(&plane->memory, payload->pointers[idx], payload->sizes[idx]);
+        if (memory == NULL && uc_memory_table_touches_device(&plane->memory, payload->pointers[idx],
+                                      payload->sizes[idx])) {
+            return uc_error(UC_ERR_INVALID_PARAM,
+                    "remote store: %llu bytes at %p lie in no region of a device as a whole; register "
+                    "the range they are in as one",
+                    (unsigned long long)payload->sizes[idx], payload->pointers[idx]);
+        }
+        *memory_out = memory;
         return UC_OK;
     }
 

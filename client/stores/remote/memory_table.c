@@ -251,3 +251,22 @@ uc_memory_table_cover(
 
     return NULL;
 }
+
+bool
+uc_memory_table_touches_device(
+        const struct uc_memory_table *table, const void *address, uint64_t length_bytes)
+{
+    uintptr_t start = (uintptr_t)address;
+
+    for (size_t pos = 0; pos < table->count; pos++) {
+        const struct uc_memory *memory = table->by_address[pos];
+        uintptr_t first = (uintptr_t)memory->address;
+
+        if (memory->kind != UC_MEMORY_HOST &&
+                (start <= first ? first - start < length_bytes
+                                : start - first < memory->length_bytes)) {
+            return true;
+        }
+    }
+    return false;
+}

@@ -75,6 +75,10 @@ struct uc_memory *uc_memory_table_find(const struct uc_memory_table *table, uint
 struct uc_memory *uc_memory_table_cover(
         const struct uc_memory_table *table, const void *address, uint64_t length_bytes);
 
+/** @return whether a part of the range is registered memory of a device. Data path: looks at every entry. */
+bool uc_memory_table_touches_device(
+        const struct uc_memory_table *table, const void *address, uint64_t length_bytes);
+
 /** @return whether the range lies inside the entry. */
 bool uc_memory_covers(const struct uc_memory *memory, const void *address, uint64_t length_bytes);
 

@@ -210,6 +210,25 @@ START_TEST(what_is_no_memory_of_a_device_is_refused)
 }
 END_TEST
 
+/* what lies in a device's memory in part is for neither the processor nor the device to copy. */
+START_TEST(piece_across_the_border_of_a_region_is_refused)
+{
+    uint8_t *borders[] = {
+            device_memory + 2 * (size_t)ALL_BYTES - 1, device_memory - BLOCK_BYTES + 1};
+    struct bounce_job *job;
+
+    env_put(bounce.store, 1, COUNT);
+    for (size_t idx = 0; idx < 2; idx++) {
+        job = bounce_prepare(1, false, 1, bounce.memory, 0);
+        job->job.pointers[COUNT - 1] = borders[idx];
+        ck_assert_int_eq(bounce.ops->load(bounce.store, 1, &job->job.descriptor, job->token, 0),
+                UC_ERR_INVALID_PARAM);
+        bounce_conclude(1, true);
+    }
+    ck_assert_int_eq(uc_store_deregister_memory(bounce.store, REGION), UC_OK);
+}
+END_TEST
+
 int
 main(void)
 {
@@ -229,6 +248,7 @@ main(void)
     tcase_add_loop_test(staged, memory_of_a_device_goes_through_buffers, 0, 2);
     tcase_add_test(staged, checksum_is_not_made_of_a_devices_bytes_but_compared_for_them);
     tcase_add_test(staged, what_is_no_memory_of_a_device_is_refused);
+    tcase_add_test(staged, piece_across_the_border_of_a_region_is_refused);
     tcase_add_loop_test(reached, reach_of_the_transport_decides_how_blocks_move, 0, 6);
     tcase_add_loop_test(reached, load_in_place_is_settled_before_its_event, 0, 2);
     tcase_add_loop_test(reached, without_buffers_the_transport_has_to_reach_the_device, 0, 2);
