@@ -82,8 +82,10 @@ trap 'rm -rf "$work"' EXIT
 mkdir "$work/job"
 write_init "$work/job" "$@"
 
+# On one processor: the kernel and the processes it traces take turns, and waking another processor is dear.
+processor=$(taskset -cp $$ | sed 's/.*[-, ]//')
 code=0
-timeout --foreground "$limit_s" "$kernel" "mem=${memory_mb}M" root=/dev/root rootfstype=hostfs rootflags=/ ro \
+timeout --foreground "$limit_s" taskset -c "$processor" "$kernel" "mem=${memory_mb}M" root=/dev/root rootfstype=hostfs rootflags=/ ro \
     "init=$work/job/init.sh" "uml_dir=$work" con=null con0=null,fd:3 con1=fd:0,fd:4 quiet \
     < /dev/null 3> "$work/console.log" 4>&1 >> "$work/console.log" 2>&1 || code=$?
 if [ "$code" -eq 124 ]; then
