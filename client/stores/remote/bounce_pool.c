@@ -41,7 +41,7 @@ make_slots(struct uc_bounce *bounce, uint8_t *memory)
 }
 
 static enum uc_status
-measure(struct uc_bounce *bounce, uint64_t wanted_bytes, uint64_t block_bytes)
+measure(struct uc_bounce *bounce, uint64_t wanted_bytes, uint64_t block_bytes, size_t least_count)
 {
     if (wanted_bytes == 0) {
         return uc_error(UC_ERR_UNSUPPORTED,
@@ -49,7 +49,7 @@ measure(struct uc_bounce *bounce, uint64_t wanted_bytes, uint64_t block_bytes)
                 "cannot use; set it to some blocks of %llu bytes",
                 (unsigned long long)block_bytes);
     }
-    if (block_bytes > SIZE_MAX / 2 - SLOT_ALIGN_BYTES || wanted_bytes > SIZE_MAX / 2) {
+    if (block_bytes > SIZE_MAX / 4 - SLOT_ALIGN_BYTES || wanted_bytes > SIZE_MAX / 2) {
         return uc_error(UC_ERR_INVALID_PARAM,
                 "remote store: bounce_bytes of %llu for blocks of %llu bytes: too much",
                 (unsigned long long)wanted_bytes, (unsigned long long)block_bytes);
@@ -57,7 +57,7 @@ measure(struct uc_bounce *bounce, uint64_t wanted_bytes, uint64_t block_bytes)
 
     bounce->slot_bytes = (block_bytes + SLOT_ALIGN_BYTES - 1) / SLOT_ALIGN_BYTES * SLOT_ALIGN_BYTES;
     bounce->slot_count = (size_t)(wanted_bytes / bounce->slot_bytes);
-    bounce->slot_count = bounce->slot_count == 0 ? 1 : bounce->slot_count;
+    bounce->slot_count = bounce->slot_count < least_count ? least_count : bounce->slot_count;
     bounce->length_bytes = bounce->slot_count * bounce->slot_bytes;
     return UC_OK;
 }
@@ -72,7 +72,9 @@ uc_bounce_prepare(struct uc_data_plane *plane)
     if (bounce->memory != NULL) {
         return UC_OK;
     }
-    status = measure(bounce, plane->config->bounce_bytes, plane->block_bytes);
+    /* With one buffer for all, a server that stands still would have it. */
+    status = measure(bounce, plane->config->bounce_bytes, plane->block_bytes,
+            plane->config->servers.count > 1 ? 2 : 1);
     if (status != UC_OK) {
         return status;
     }
