@@ -245,3 +245,24 @@ uc_fabric_op_check(const struct uc_fabric_op *op, const struct uc_fabric_region_
     *length_bytes_out = length_bytes;
     return UC_OK;
 }
+
+enum uc_status
+uc_fabric_pieces_check(const struct uc_fabric_op *op, const struct uc_fabric_domain *domain)
+{
+    for (size_t idx = 0; idx < op->piece_count; idx++) {
+        const struct uc_fabric_piece *piece = &op->pieces[idx];
+        const struct uc_region_span *span = (const struct uc_region_span *)piece->region;
+
+        if (span == NULL) {
+            continue;
+        }
+        if (span->domain != domain ||
+                !uc_region_covers_piece(span->address, span->length_bytes, piece)) {
+            return uc_error(UC_ERR_INVALID_PARAM,
+                    "fabric post: piece %zu of %zu is not inside its region; register the memory in "
+                    "the endpoint's domain",
+                    idx, op->piece_count);
+        }
+    }
+    return UC_OK;
+}

@@ -57,7 +57,7 @@ uc_region_covers_piece(
 
 /**
  * Check one operation the way post promises: known opcode, region known, pieces there and none of
- * them empty or too many, range inside the region. What a piece's region is, the provider checks.
+ * them empty or too many, range inside the region. The provider checks what a piece's region is.
  *
  * @param[in]  regions           what the peer offered on connect
  * @param[out] length_bytes_out  sum of the pieces; UC_FLUSH_BYTES for a FLUSH
@@ -67,6 +67,25 @@ uc_region_covers_piece(
 UC_MUST_CHECK enum uc_status uc_fabric_op_check(const struct uc_fabric_op *op,
         const struct uc_fabric_region_key *regions, size_t region_count,
         const struct uc_fabric_caps *caps, uint64_t *length_bytes_out);
+
+/**
+ * First member of struct uc_fabric_region where the provider checks pieces with uc_fabric_pieces_check().
+ * A plain value.
+ */
+struct uc_region_span {
+    struct uc_fabric_domain *domain;
+    void *address; /* borrowed from whoever registered it */
+    uint64_t length_bytes;
+};
+
+/**
+ * Check the pieces that name a region: it is of the endpoint's domain, and they lie inside it. Others are
+ * memory that is not registered.
+ *
+ * @retval UC_ERR_INVALID_PARAM  the text names the piece
+ */
+UC_MUST_CHECK enum uc_status uc_fabric_pieces_check(
+        const struct uc_fabric_op *op, const struct uc_fabric_domain *domain);
 
 /** A domain's regions by index. */
 struct uc_region_table;

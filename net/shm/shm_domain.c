@@ -136,7 +136,7 @@ put_row(struct uc_fabric_domain *domain, const struct uc_fabric_region *region, 
     uint64_t serial = ++domain->last_serial;
 
     atomic_store_explicit(&row->offset_bytes, region->fd_offset_bytes, memory_order_release);
-    atomic_store_explicit(&row->length_bytes, region->length_bytes, memory_order_release);
+    atomic_store_explicit(&row->length_bytes, region->span.length_bytes, memory_order_release);
     atomic_store_explicit(&row->access, (uint64_t)access, memory_order_release);
     atomic_store_explicit(&row->state, serial << FILE_BITS | (file_idx + 1), memory_order_release);
 }
@@ -144,9 +144,10 @@ put_row(struct uc_fabric_domain *domain, const struct uc_fabric_region *region, 
 static enum uc_status
 add_for_peers(struct uc_fabric_region *region, enum uc_fabric_access access)
 {
-    struct uc_fabric_domain *domain = region->domain;
-    struct uc_region entry = {
-            .address = region->address, .length_bytes = region->length_bytes, .access = access};
+    struct uc_fabric_domain *domain = region->span.domain;
+    struct uc_region entry = {.address = region->span.address,
+            .length_bytes = region->span.length_bytes,
+            .access = access};
     size_t file_idx = 0;
     enum uc_status status;
 
@@ -155,7 +156,8 @@ add_for_peers(struct uc_fabric_region *region, enum uc_fabric_access access)
                 "shm: region %" PRIu32 " is in no memory file that peers could map",
                 region->region_idx);
     }
-    status = uc_shm_file_check(region->fd, region->fd_offset_bytes, region->length_bytes, false);
+    status = uc_shm_file_check(
+            region->fd, region->fd_offset_bytes, region->span.length_bytes, false);
     if (status == UC_OK) {
         status = uc_region_table_add(domain->regions, region->region_idx, &entry);
     }
@@ -182,10 +184,10 @@ add_for_peers(struct uc_fabric_region *region, enum uc_fabric_access access)
 static void
 add_local(struct uc_fabric_region *region)
 {
-    struct uc_fabric_domain *domain = region->domain;
+    struct uc_fabric_domain *domain = region->span.domain;
 
     if (region->fd < 0 || uc_shm_file_check(region->fd, region->fd_offset_bytes,
-                                  region->length_bytes, true) != UC_OK) {
+                                  region->span.length_bytes, true) != UC_OK) {
         return;
     }
 
@@ -223,9 +225,9 @@ uc_shm_region_register(struct uc_fabric_domain *domain, const struct uc_fabric_m
     if (region == NULL) {
         return uc_error(UC_ERR_OUT_OF_MEMORY, "shm: no memory for a region; free some");
     }
-    region->domain = domain;
-    region->address = memory->address;
-    region->length_bytes = memory->length_bytes;
+    region->span.domain = domain;
+    region->span.address = memory->address;
+    region->span.length_bytes = memory->length_bytes;
     region->region_idx = region_idx;
     region->slot = UC_SHM_NO_SLOT;
     region->fd = memory->fd;
@@ -255,7 +257,7 @@ uc_shm_region_deregister(struct uc_fabric_region *region)
         return;
     }
 
-    domain = region->domain;
+    domain = region->span.domain;
     if (region->region_idx != UINT32_MAX) {
         atomic_store_explicit(&domain->rows[region->region_idx].state, 0, memory_order_seq_cst);
         uc_region_table_remove(domain->regions, region->region_idx);
@@ -273,7 +275,7 @@ uc_shm_region_deregister(struct uc_fabric_region *region)
 void
 uc_shm_region_key(const struct uc_fabric_region *region, struct uc_fabric_region_key *key_out)
 {
-    *key_out = (struct uc_fabric_region_key){.length_bytes = region->length_bytes};
+    *key_out = (struct uc_fabric_region_key){.length_bytes = region->span.length_bytes};
 }
 
 size_t

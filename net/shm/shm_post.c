@@ -4,23 +4,7 @@
 
 #include "net/shm/shm_object.h"
 
-static enum uc_status
-check_pieces(const struct uc_shm_client *client, const struct uc_fabric_op *op)
-{
-    for (size_t idx = 0; idx < op->piece_count; idx++) {
-        const struct uc_fabric_region *region = op->pieces[idx].region;
-
-        if (region == NULL) {
-            continue;
-        }
-        if (region->domain != client->base.domain ||
-                !uc_region_covers_piece(region->address, region->length_bytes, &op->pieces[idx])) {
-            return uc_error(UC_ERR_INVALID_PARAM,
-                    "fabric post: piece %zu of %zu is not inside its region", idx, op->piece_count);
-        }
-    }
-    return UC_OK;
-}
+static_assert(offsetof(struct uc_fabric_region, span) == 0, "for uc_fabric_pieces_check()");
 
 static void
 enqueue(struct uc_shm_queue *queue, struct uc_fabric_op *op)
@@ -75,7 +59,7 @@ uc_shm_post(struct uc_fabric_endpoint *endpoint, struct uc_fabric_op *list)
                 op, client->regions, client->region_count, &uc_shm_caps, &op->provider_data[0]);
 
         if (status == UC_OK) {
-            status = check_pieces(client, op);
+            status = uc_fabric_pieces_check(op, client->base.domain);
         }
         if (status != UC_OK) {
             return status;

@@ -39,7 +39,7 @@ show(struct uc_shm_client *client, const struct uc_fabric_region *region)
             .kind = UC_SHM_REGION,
             .slot = region->slot,
             .offset_bytes = region->fd_offset_bytes,
-            .length_bytes = region->length_bytes,
+            .length_bytes = region->span.length_bytes,
     };
     int fd = -1;
 

@@ -128,7 +128,7 @@ reserve_staging(struct uc_shm_client *client, size_t length)
 static uint64_t
 offset_in_region(const struct uc_fabric_piece *piece)
 {
-    return (uint64_t)((uintptr_t)piece->address - (uintptr_t)piece->region->address);
+    return (uint64_t)((uintptr_t)piece->address - (uintptr_t)piece->region->span.address);
 }
 
 /* The slot of the piece under the cursor, if it pays to let the server read it where it is. */

@@ -80,9 +80,9 @@ uc_tcp_region_register(struct uc_fabric_domain *domain, const struct uc_fabric_m
         }
     }
 
-    region->domain = domain;
-    region->address = address;
-    region->length_bytes = length_bytes;
+    region->span.domain = domain;
+    region->span.address = address;
+    region->span.length_bytes = length_bytes;
     region->region_idx = region_idx;
     domain->region_count++;
     *region_out = region;
@@ -97,14 +97,14 @@ uc_tcp_region_deregister(struct uc_fabric_region *region)
     }
 
     if (region->region_idx != UINT32_MAX) {
-        uc_region_table_remove(region->domain->regions, region->region_idx);
+        uc_region_table_remove(region->span.domain->regions, region->region_idx);
     }
-    region->domain->region_count--;
+    region->span.domain->region_count--;
     free(region);
 }
 
 void
 uc_tcp_region_key(const struct uc_fabric_region *region, struct uc_fabric_region_key *key_out)
 {
-    *key_out = (struct uc_fabric_region_key){.length_bytes = region->length_bytes};
+    *key_out = (struct uc_fabric_region_key){.length_bytes = region->span.length_bytes};
 }

@@ -67,10 +67,8 @@ struct uc_fabric_domain {
 };
 
 struct uc_fabric_region {
-    struct uc_fabric_domain *domain;
-    void *address;
-    uint64_t length_bytes;
-    uint32_t region_idx; /* UINT32_MAX: only local */
+    struct uc_region_span span; /* first */
+    uint32_t region_idx;        /* UINT32_MAX: only local */
 };
 
 struct uc_fabric_listener {

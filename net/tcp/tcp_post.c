@@ -11,6 +11,8 @@
 
 #include "net/tcp/tcp_client.h"
 
+static_assert(offsetof(struct uc_fabric_region, span) == 0, "for uc_fabric_pieces_check()");
+
 /* provider_data[3]: while the operation is under way this and its lane's number, then its status. */
 #define PENDING (UINT64_C(1) << 32)
 
@@ -38,24 +40,6 @@ status_of(const struct uc_fabric_op *op)
     return (enum uc_status)(int32_t)(uint32_t)op->provider_data[3];
 }
 
-static enum uc_status
-check_pieces(const struct uc_tcp_client *client, const struct uc_fabric_op *op)
-{
-    for (size_t idx = 0; idx < op->piece_count; idx++) {
-        const struct uc_fabric_region *region = op->pieces[idx].region;
-
-        if (region == NULL) {
-            continue;
-        }
-        if (region->domain != client->base.domain ||
-                !uc_region_covers_piece(region->address, region->length_bytes, &op->pieces[idx])) {
-            return uc_error(UC_ERR_INVALID_PARAM,
-                    "fabric post: piece %zu of %zu is not inside its region", idx, op->piece_count);
-        }
-    }
-    return UC_OK;
-}
-
 /* All or nothing: everything that can be refused is looked at before anything changes. */
 static enum uc_status
 check_list(const struct uc_tcp_client *client, struct uc_fabric_op *list)
@@ -65,7 +49,7 @@ check_list(const struct uc_tcp_client *client, struct uc_fabric_op *list)
                 op, client->regions, client->region_count, &uc_tcp_caps, &op->provider_data[1]);
 
         if (status == UC_OK) {
-            status = check_pieces(client, op);
+            status = uc_fabric_pieces_check(op, client->base.domain);
         }
         if (status != UC_OK) {
             return status;

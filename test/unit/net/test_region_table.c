@@ -192,6 +192,28 @@ START_TEST(operations_are_checked_before_they_are_posted)
 }
 END_TEST
 
+/* */
+START_TEST(piece_must_lie_inside_a_region_of_its_domain)
+{
+    static char domains[2]; /* only compared */
+    struct uc_fabric_domain *domain = (struct uc_fabric_domain *)&domains[0];
+    struct uc_fabric_domain *other = (struct uc_fabric_domain *)&domains[1];
+    struct uc_region_span span = {.domain = domain, .address = memory, .length_bytes = 100};
+    struct uc_fabric_piece pieces[2] = {
+            {.address = memory + 100, .length_bytes = 1}, /* names none */
+            {.address = memory + 90, .length_bytes = 10},
+    };
+    struct uc_fabric_op op = {.opcode = UC_FABRIC_READ, .pieces = pieces, .piece_count = 2};
+
+    pieces[1].region = (struct uc_fabric_region *)&span;
+    ck_assert_int_eq(uc_fabric_pieces_check(&op, domain), UC_OK);
+    ck_assert_int_eq(uc_fabric_pieces_check(&op, other), UC_ERR_INVALID_PARAM);
+    pieces[1].length_bytes = 11;
+    ck_assert_int_eq(uc_fabric_pieces_check(&op, domain), UC_ERR_INVALID_PARAM);
+    ck_assert_ptr_nonnull(strstr(uc_last_error(), "piece 1 of 2"));
+}
+END_TEST
+
 static Suite *
 region_table_suite(void)
 {
@@ -210,6 +232,7 @@ region_table_suite(void)
     tcase_add_loop_test(
             pure, range_is_compared_by_subtraction, 0, sizeof(ranges) / sizeof(ranges[0]));
     tcase_add_test(pure, piece_must_lie_inside_its_memory);
+    tcase_add_test(pure, piece_must_lie_inside_a_region_of_its_domain);
     tcase_add_loop_test(pure, operations_are_checked_before_they_are_posted, 0,
             sizeof(op_cases) / sizeof(op_cases[0]));
     suite_add_tcase(suite, pure);
