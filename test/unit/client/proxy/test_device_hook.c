@@ -2,6 +2,7 @@
 
 /* Handles of jobs where the host gave no hook, in a process that has the driver of CUDA, over one without a device. */
 
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,16 +22,41 @@ enum {
 
 static const char *const stores[] = {
         "{type: store, store: cache, config: {block_bytes: 4096, capacity_blocks: 4}}",
-        "{type: store, store: posix, config: {block_bytes: 4096, root: device_hook.blocks}}",
-        "{type: store, store: posix, config: {root: device_hook.blocks, io: threads}}",
+        "{type: store, store: posix, config: {block_bytes: 4096, root: blocks}}",
+        "{type: store, store: posix, config: {root: blocks, io: threads}}",
 };
 
+static char folder[32];
 static struct uc_assembler *assembler;
 static struct uc_scheduler *scheduler;
 static struct uc_worker *worker;
 static struct uc_token *token;
 static struct uc_block_id id;
 static uint8_t bytes[BLOCK_BYTES];
+
+static int
+remove_one(const char *path, const struct stat *facts, int type, struct FTW *where)
+{
+    (void)facts;
+    (void)type;
+    (void)where;
+    return remove(path);
+}
+
+/* Once for all cases, so that nothing stays behind one that fails. */
+static void
+enter_folder(void)
+{
+    (void)snprintf(folder, sizeof(folder), "/tmp/ucm-hook-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(folder));
+    ck_assert_int_eq(chdir(folder), 0);
+}
+
+static void
+remove_folder(void)
+{
+    (void)nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+}
 
 static void
 assemble(const char *text, const struct uc_assembler_options *options)
@@ -131,6 +157,7 @@ main(void)
     SRunner *runner;
     int failed;
 
+    tcase_add_unchecked_fixture(cases, enter_folder, remove_folder);
     tcase_add_loop_test(cases, job_waits_for_an_event_of_the_device, 0, count);
     tcase_add_loop_test(cases, hook_of_the_host_comes_first, 0, count);
     suite_add_tcase(suite, cases);
