@@ -45,9 +45,9 @@ test/rules.py --check --quiet || complain "rules without a test, or an old test/
 while read -r lines file; do
     [ "$lines" -le 800 ] || complain "$file has $lines lines; split it"
 done < <(wc -l "${sources[@]}" | grep -v ' total$')
-for readme in README.md */README.md; do
-    [ "$readme" = README.md ] || [ "$(wc -l <"$readme")" -le 60 ] || complain "$readme is longer than 60 lines"
-done
+while read -r lines readme; do
+    [ "$readme" = README.md ] || [ "$lines" -le 60 ] || complain "$readme is longer than 60 lines"
+done < <(git ls-files -z '*README.md' | xargs -0 wc -l | grep -v ' total$')
 
 # Plugins export their two entries and nothing else (R-8.1); modules their one.
 for plugin in build/release/lib/libucm_store_*.so; do
