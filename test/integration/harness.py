@@ -44,6 +44,16 @@ def eventually(condition, what, seconds=20.0):
         time.sleep(0.02)
 
 
+def stand_still(pid):
+    """SIGSTOP, and wait until each thread has taken it: a thread on another processor goes on for a while."""
+    def stopped():
+        states = [path.read_text().rpartition(")")[2].split()[0]
+                  for path in pathlib.Path(f"/proc/{pid}/task").glob("*/stat")]
+        return bool(states) and set(states) <= {"T", "t", "Z"}
+    os.kill(pid, signal.SIGSTOP)
+    eventually(stopped, f"process {pid} stands still")
+
+
 def trace(name):
     """Path of a public trace; the test is skipped, visibly, where it is absent."""
     path = TRACES / name
@@ -109,6 +119,7 @@ class Server:
             return 0
         if self.process.poll() is None:
             self.process.terminate()
+            self.process.send_signal(signal.SIGCONT)  # of a test that failed while it stood still
         code = self.process.wait(timeout=30 * PATIENCE)
         text = self.output()
         self.log.close()

@@ -506,6 +506,7 @@ def test_ctrl_c_ends_a_wait(server):
     """A wait for a job that cannot end is interrupted, and the event is not lost."""
     script = f"""
 import os, signal, threading, time
+import harness
 import ucm_proxy as u
 a = u.StoreAssembler({{"type": "store", "store": "remote", "config": {{"servers": ["{server.address}"],
                      "fabric": "tcp", "timeout_ms": 2500}}}})
@@ -513,7 +514,7 @@ s, w = a.get_scheduler(), a.get_worker()
 s.on_new_request(u.RequestContext("r"))
 t = s.prepare_put("r", bytes(16))
 m = u.Memory({BLOCK})
-os.kill({server.process.pid}, signal.SIGSTOP)
+harness.stand_still({server.process.pid})
 w.submit_put(1, [u.BlockPayload([m.address], [{BLOCK}])], t)
 threading.Timer(0.3, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
 start = time.monotonic()

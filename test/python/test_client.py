@@ -121,7 +121,7 @@ def test_async_calls(server):
             assert await client.aget_many(["a", "b"]) == [b"1", None]
             assert await client.aexists("a") and await client.aexists_many(["b"]) == [False]
             await client.atouch(["a"])
-            os.kill(server.process.pid, signal.SIGSTOP)
+            harness.stand_still(server.process.pid)
             before = ticks
             task = asyncio.ensure_future(client.aget("a"))
             await asyncio.sleep(0.2)
@@ -166,6 +166,7 @@ def test_a_dead_server_is_misses(servers):
 INTERRUPTED = """
 import os, signal, sys, threading
 import ucm_proxy as u
+import harness
 
 address, pid = sys.argv[1], int(sys.argv[2])
 client = u.Client({"type": "store", "store": "remote",
@@ -182,7 +183,7 @@ class Stopping:
         return getattr(self.worker, name)
 
     def submit_get(self, *arguments):
-        os.kill(pid, signal.SIGSTOP)
+        harness.stand_still(pid)
         self.worker.submit_get(*arguments)
         threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
 

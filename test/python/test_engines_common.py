@@ -111,7 +111,7 @@ def test_a_stopped_server_stops_no_call_of_the_engine(server):
     memory = ucm.Memory(BLOCK)
     background = Background(remote(server, rpc_timeout="1s", timeout_ms=2000))
     assert ended(background, background.lookup([key(1)])).hits == [False]
-    os.kill(server.process.pid, signal.SIGSTOP)
+    harness.stand_still(server.process.pid)
     start = time.monotonic()
     tickets = [background.lookup([key(1)]), background.put([key(2)], [[(memory.address, BLOCK)]]),
                background.get([key(3)], [[(memory.address, BLOCK)]]), background.touch([key(1)])]
@@ -142,7 +142,7 @@ def test_closing_with_jobs_under_way(server):
     memory = ucm.Memory(64 * BLOCK)
     pieces = [[(memory.address + n * BLOCK, BLOCK)] for n in range(64)]
     background = Background(remote(server, rpc_timeout="500ms", timeout_ms=2000))
-    os.kill(server.process.pid, signal.SIGSTOP)
+    harness.stand_still(server.process.pid)
     tickets = [background.put([key(n)], [pieces[n]]) for n in range(64)]
     assert not background.close(0.0)
     assert isinstance(background.put([key(99)], [pieces[0]]).error, Busy)

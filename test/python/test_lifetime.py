@@ -7,6 +7,7 @@ import signal
 import threading
 import weakref
 
+import harness
 import pytest
 import ucm_proxy as ucm
 from conftest import BLOCK, cache, remote
@@ -75,7 +76,7 @@ def test_a_cycle_with_jobs_in_flight_is_cleared_after_their_end(server):
         region = buffer.worker.register_memory(buffer)
         scheduler.on_new_request(ucm.RequestContext("r"))
         token = scheduler.prepare_get("r", keys)
-        os.kill(server.process.pid, signal.SIGSTOP)
+        harness.stand_still(server.process.pid)
         buffer.worker.submit_get(1, [ucm.BlockPayload([address + n * BLOCK], [BLOCK], [region])
                                      for n in range(64)], token)
         return weakref.ref(buffer.assembler)

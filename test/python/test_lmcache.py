@@ -116,7 +116,7 @@ def test_a_stopped_server_makes_no_call_wait(server):
     """SIGSTOP: submits return at once, futures end by their deadline."""
     made, wrapper = connector(remote(server, rpc_timeout="1s", timeout_ms=2000))
     assert wrapper.result(made.submit_batch_set(names(2), views(2)))[0]
-    os.kill(server.process.pid, signal.SIGSTOP)
+    harness.stand_still(server.process.pid)
     start = time.monotonic()
     futures = [made.submit_batch_get(names(2), views(2)), made.submit_batch_set(names(2, 5), views(2)),
                made.submit_batch_exists(names(2))]
@@ -131,7 +131,7 @@ def test_a_stopped_server_makes_no_call_wait(server):
 def test_close_with_futures_under_way(server):
     """Every future ends."""
     made, wrapper = connector(remote(server, rpc_timeout="500ms", timeout_ms=1000))
-    os.kill(server.process.pid, signal.SIGSTOP)
+    harness.stand_still(server.process.pid)
     futures = [made.submit_batch_set(names(2, 2 * n), views(2)) for n in range(8)]
     made.close()
     assert all(wrapper.result(future)[2] == [False, False] for future in futures)

@@ -132,7 +132,7 @@ def test_a_stopped_server_bounds_every_call(server):
     backend, pool = rank_of(remote(server, rpc_timeout="1s"), timeout=2)
     fill(pool, 4)
     assert all(backend.batch_set_v1(names(4), pool.indices(range(4))))
-    os.kill(server.process.pid, signal.SIGSTOP)
+    harness.stand_still(server.process.pid)
     ticks = []
     done = threading.Event()
     answers = {}
@@ -160,7 +160,7 @@ def test_a_stopped_server_bounds_every_call(server):
 def test_close_with_calls_under_way(server):
     """The server is stopped; close ends by the deadline, and so does the call."""
     backend, pool = rank_of(remote(server, rpc_timeout="500ms"), timeout=2)
-    os.kill(server.process.pid, signal.SIGSTOP)
+    harness.stand_still(server.process.pid)
     thread = threading.Thread(target=lambda: backend.batch_set_v1(names(8), pool.indices(range(8))))
     thread.start()
     harness.eventually(lambda: backend._background.under_way > 0, "the call is under way")

@@ -115,7 +115,7 @@ def test_a_stopped_server_makes_no_call_wait(server):
     engine = Engine(remote(server, rpc_timeout="1s", timeout_ms=2000))
     assert engine.run("store", keys_of(4), blocks(4))[0].success
     engine.calls.clear()
-    os.kill(server.process.pid, signal.SIGSTOP)
+    harness.stand_still(server.process.pid)
     context = vllm.ReqContext("stopped")
     first = engine.scheduler.step_lookup(context, keys_of(4))
     job_id, _ = engine.scheduler.submit("load", context, keys_of(4))
@@ -150,7 +150,7 @@ def test_a_server_killed_in_the_middle_of_a_batch(servers):
 def test_shutdown_with_jobs_under_way(server):
     """The server is stopped; shutdown ends by the jobs' deadline, and vLLM may free its memory."""
     engine = Engine(remote(server, rpc_timeout="500ms", timeout_ms=1000))
-    os.kill(server.process.pid, signal.SIGSTOP)
+    harness.stand_still(server.process.pid)
     for n in range(8):
         engine.scheduler.submit("store" if n % 2 else "load", vllm.ReqContext("r"), keys_of(4, n * 4))
     start = time.monotonic()
