@@ -23,8 +23,7 @@
 struct uc_acceptor;
 
 enum {
-    UC_ACCEPTOR_BACKLOG =
-            1024, /* peers not accepted yet; more are turned away, or retried by TCP */
+    UC_ACCEPTOR_BACKLOG = 1024,       /* peers not accepted yet; more have to try again */
     UC_ACCEPTOR_NEWCOMER_COUNT = 256, /* peers of an acceptor that have not said hello */
     UC_ACCEPTOR_NEWCOMER_MS = 5000,   /* … and how long they may take */
     UC_ACCEPTOR_RETRY_MS = 100,       /* pause when descriptors or memory have run out */

@@ -29,8 +29,8 @@ uc_file_reserve(int fd, uint64_t offset_bytes, uint64_t length_bytes)
         } else if (errno != EINTR) {
             return errno;
         } else if (piece_bytes > PIECE_MIN_BYTES) {
-            piece_bytes /=
-                    2; /* in the end it fits between two signals, however slow this machine is */
+            /* In the end it fits between two signals, however slow this machine is. */
+            piece_bytes /= 2;
         }
     }
     return 0;
