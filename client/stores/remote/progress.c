@@ -425,6 +425,22 @@ uc_progress_round(struct uc_data_plane *plane, bool *busy_out)
     return plane->next_deadline_ms < next_ms ? plane->next_deadline_ms : next_ms;
 }
 
+static void *
+run(void *argument)
+{
+    struct uc_data_plane *plane = argument;
+
+    while (!atomic_load_explicit(&plane->stopping, memory_order_acquire)) {
+        bool busy = false;
+        uint64_t next_ms = uc_progress_round(plane, &busy);
+
+        uc_progress_sleep(plane, next_ms, busy || uc_progress_spin(plane), -1);
+    }
+
+    uc_progress_shut_down(plane);
+    return NULL;
+}
+
 enum uc_status
 uc_progress_start(struct uc_data_plane *plane)
 {
@@ -439,7 +455,7 @@ uc_progress_start(struct uc_data_plane *plane)
         CPU_SET((unsigned)cpu, &cpus);
         (void)pthread_attr_setaffinity_np(&attributes, sizeof(cpus), &cpus);
     }
-    error = pthread_create(&plane->thread, &attributes, uc_progress_main, plane);
+    error = pthread_create(&plane->thread, &attributes, run, plane);
     (void)pthread_attr_destroy(&attributes);
     if (error == EINVAL && cpu != UC_REMOTE_CPU_ANY) {
         return uc_error(UC_ERR_INVALID_PARAM,
@@ -451,20 +467,4 @@ uc_progress_start(struct uc_data_plane *plane)
         return uc_log_errno(error, "remote store: progress thread");
     }
     return UC_OK;
-}
-
-void *
-uc_progress_main(void *argument)
-{
-    struct uc_data_plane *plane = argument;
-
-    while (!atomic_load_explicit(&plane->stopping, memory_order_acquire)) {
-        bool busy = false;
-        uint64_t next_ms = uc_progress_round(plane, &busy);
-
-        uc_progress_sleep(plane, next_ms, busy || uc_progress_spin(plane), -1);
-    }
-
-    uc_progress_shut_down(plane);
-    return NULL;
 }

@@ -19,10 +19,7 @@
 
 struct uc_data_plane;
 
-/** The progress thread's main function; its argument is the plane. */
-void *uc_progress_main(void *argument);
-
-/** Start it, on the CPU that the configuration names. */
+/** Start the progress thread, on the CPU that the configuration names. */
 UC_MUST_CHECK enum uc_status uc_progress_start(struct uc_data_plane *plane);
 
 /**
