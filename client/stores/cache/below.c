@@ -14,7 +14,6 @@ struct uc_cache_below {
     struct uc_prefetch_queries *queries;
     struct uc_prefetch_lower lower;
     const struct uc_token_addressed_ops *lower_tokens; /* NULL = plain */
-    size_t plan_count;
 };
 
 /* What a plan holds until it is concluded. */
@@ -180,7 +179,6 @@ uc_cache_below_prepare(struct uc_cache_below *below, const char *request_id,
         goto err_release;
     }
     uc_cache_plan_set_number(plan, uc_prefetch_queries_prepared(below->queries, request_id, held));
-    below->plan_count++;
     uc_mutex_unlock(&below->lock);
     *plan_out = plan;
     return UC_OK;
@@ -205,7 +203,6 @@ complete_locked(struct uc_cache_below *below, uint64_t number, bool success)
     held = found;
     status = give_back(below, held, success, &progressed);
     uc_prefetch_queries_conclude(below->queries, number, progressed);
-    below->plan_count--;
     release_plan(held);
     return status;
 }
@@ -279,17 +276,6 @@ uc_cache_below_sink_commit(
     status = below->lower_tokens->commit(below->lower.store, token, mask, false);
     uc_mutex_unlock(&below->lock);
     return status;
-}
-
-size_t
-uc_cache_below_plan_count(struct uc_cache_below *below)
-{
-    size_t count;
-
-    uc_mutex_lock(&below->lock);
-    count = below->plan_count;
-    uc_mutex_unlock(&below->lock);
-    return count;
 }
 
 void

@@ -49,7 +49,4 @@ UC_MUST_CHECK enum uc_status uc_cache_below_sink_alloc(struct uc_cache_below *be
 UC_MUST_CHECK enum uc_status uc_cache_below_sink_commit(
         struct uc_cache_below *below, const struct uc_token *token, const uint8_t *mask);
 
-/** @return plans that are not concluded yet */
-size_t uc_cache_below_plan_count(struct uc_cache_below *below);
-
 #endif /* UC_CACHE_STORE_BELOW_H */
