@@ -90,13 +90,4 @@ UC_MUST_CHECK enum uc_status uc_store_run(
 void uc_store_report_print(
         const struct uc_store_options *options, const struct uc_store_report *report, FILE *file);
 
-/**
- * What bounds put or get.
- *
- * @param[out] reason_out  why there is no limit, static storage; NULL if there is
- * @return the phase that measured it, UC_STORE_PHASE_COUNT = there is none
- */
-enum uc_store_phase_idx uc_store_report_limit(
-        const struct uc_store_report *report, enum uc_store_phase_idx idx, const char **reason_out);
-
 #endif /* UC_BENCH_STORE_H */

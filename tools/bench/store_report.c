@@ -14,8 +14,14 @@ ops_per_s(const struct uc_store_report *report, enum uc_store_phase_idx idx)
     return phase->bytes > 0 ? rate * 1e9 * (double)phase->ops / (double)phase->bytes : 0;
 }
 
-enum uc_store_phase_idx
-uc_store_report_limit(
+/*
+ * What bounds put or get.
+ *
+ * @param[out] reason_out  why there is no limit, static storage; NULL if there is
+ * @return the phase that measured it, UC_STORE_PHASE_COUNT = there is none
+ */
+static enum uc_store_phase_idx
+limit_phase(
         const struct uc_store_report *report, enum uc_store_phase_idx idx, const char **reason_out)
 {
     bool is_put = idx == UC_STORE_PUT;
@@ -95,7 +101,7 @@ direction_json(const struct uc_store_report *report, enum uc_store_phase_idx idx
 {
     const struct uc_store_phase *phase = &report->phases[idx];
     const char *reason = NULL;
-    enum uc_store_phase_idx limit = uc_store_report_limit(report, idx, &reason);
+    enum uc_store_phase_idx limit = limit_phase(report, idx, &reason);
     json_t *object = phase_json(report, idx);
     json_t *limits = json_array();
 
@@ -173,7 +179,7 @@ print_direction(const struct uc_store_report *report, enum uc_store_phase_idx id
 {
     const struct uc_store_phase *phase = &report->phases[idx];
     const char *reason = NULL;
-    enum uc_store_phase_idx limit = uc_store_report_limit(report, idx, &reason);
+    enum uc_store_phase_idx limit = limit_phase(report, idx, &reason);
 
     (void)fprintf(file, " %12.1f %12.1f", phase->p50_us, phase->p99_us);
     if (reason != NULL) {
