@@ -105,7 +105,10 @@ class Server:
     def quiet(self, seconds=20.0):
         """Wait until nothing is reserved, pinned or draining."""
         def settled():
-            stat = self.stat()
+            try:
+                stat = self.stat()
+            except AssertionError:  # it still gives back much, and sanitizers are slow
+                return False
             return all(stat[key] == 0 for key in ("reserved_slots", "pinned_slots", "draining_slots"))
         eventually(settled, "0 reserved, 0 pinned, 0 draining", seconds)
 
