@@ -20,7 +20,7 @@
 #include "core/config/fields.h"
 #include "core/store/job_check.h"
 #include "core/store/null_blocks.h"
-#include "core/store/null_regions.h"
+#include "core/store/region_list.h"
 
 enum null_state {
     NULL_NEW,         /* only setup and destroy are allowed */
@@ -37,7 +37,7 @@ struct null_store {
     uint64_t timeout_ms;   /* read, but no job here lasts */
     char *node_path;
     struct uc_null_blocks blocks;
-    struct uc_null_regions regions;
+    struct uc_region_list regions;
 };
 
 static struct null_store *
@@ -176,7 +176,7 @@ check_payload_locked(const struct null_store *null_store, const struct uc_block_
                 payload->block_offset, null_store->block_bytes);
     }
 
-    return uc_null_regions_check(&null_store->regions, payload);
+    return uc_region_list_check(&null_store->regions, payload);
 }
 
 static enum uc_status
@@ -339,7 +339,7 @@ null_register_memory(struct uc_store *store, uint32_t region_idx, void *address,
     uc_mutex_lock(&null_store->lock);
     status = check_ready_locked(null_store);
     if (status == UC_OK) {
-        status = uc_null_regions_add(&null_store->regions, region_idx, address, length_bytes);
+        status = uc_region_list_add(&null_store->regions, region_idx, address, length_bytes, kind);
     }
     uc_mutex_unlock(&null_store->lock);
     return status;
@@ -352,7 +352,7 @@ null_deregister_memory(struct uc_store *store, uint32_t region_idx)
     enum uc_status status;
 
     uc_mutex_lock(&null_store->lock);
-    status = uc_null_regions_remove(&null_store->regions, region_idx);
+    status = uc_region_list_remove(&null_store->regions, region_idx);
     uc_mutex_unlock(&null_store->lock);
     return status;
 }
@@ -422,6 +422,7 @@ uc_null_store_create(void)
         return NULL;
     }
 
+    uc_region_list_init(&null_store->regions, "null store");
     uc_mutex_init(&null_store->lock);
     null_store->base.ops = &null_store_ops;
     return &null_store->base;
@@ -439,7 +440,7 @@ uc_null_store_destroy(struct uc_store *store)
     null_store = null_store_of(store);
     uc_completion_queue_destroy(null_store->completions);
     uc_null_blocks_fini(&null_store->blocks);
-    uc_null_regions_fini(&null_store->regions);
+    uc_region_list_fini(&null_store->regions);
     uc_mutex_fini(&null_store->lock);
     free(null_store->node_path);
     free(null_store);

@@ -214,6 +214,7 @@ uc_cache_plane_create(const struct uc_cache_store_config *config,
         return uc_error(UC_ERR_OUT_OF_MEMORY, "cache store: no memory for the data side");
     }
 
+    uc_region_list_init(&plane->regions, "cache store");
     uc_mutex_init(&plane->lock);
     (void)pthread_condattr_init(&attributes);
     (void)pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
@@ -259,7 +260,7 @@ uc_cache_plane_destroy(struct uc_cache_plane *plane)
     free(plane->threads);
     uc_cache_plane_let_go_locked(plane->attachment);
     uc_cache_copies_fini(&plane->copies);
-    uc_cache_regions_fini(&plane->regions);
+    uc_region_list_fini(&plane->regions);
     (void)pthread_cond_destroy(&plane->wake);
     uc_mutex_fini(&plane->lock);
     free(plane);
@@ -300,7 +301,7 @@ check(const struct uc_cache_plane *plane, bool is_load, uint64_t job_id,
                 job_id);
     }
     for (size_t idx = 0; idx < job->count; idx++) {
-        status = uc_cache_regions_check(&plane->regions, &job->payloads[idx]);
+        status = uc_region_list_check(&plane->regions, &job->payloads[idx]);
         if (status != UC_OK) {
             return status;
         }
@@ -321,7 +322,7 @@ locate_items(const struct uc_cache_plane *plane, struct uc_cache_job *job)
 
         for (size_t pointer = 0; pointer < payload->pointer_count; pointer++) {
             bool on_device = false;
-            enum uc_status status = uc_cache_regions_locate(&plane->regions,
+            enum uc_status status = uc_region_list_locate(&plane->regions,
                     payload->pointers[pointer], payload->sizes[pointer], &on_device);
             if (status != UC_OK) {
                 return status;
@@ -424,12 +425,12 @@ uc_cache_plane_register(struct uc_cache_plane *plane, uint32_t region_idx, const
         uint64_t length_bytes, enum uc_memory_kind kind)
 {
     enum uc_status status =
-            uc_cache_regions_add(&plane->regions, region_idx, address, length_bytes, kind);
+            uc_region_list_add(&plane->regions, region_idx, address, length_bytes, kind);
 
     if (status == UC_OK && kind != UC_MEMORY_HOST) {
         status = uc_cache_plane_open_device(plane, address, length_bytes, kind);
         if (status != UC_OK) {
-            (void)!uc_cache_regions_remove(&plane->regions, region_idx);
+            (void)!uc_region_list_remove(&plane->regions, region_idx);
         }
     }
     return status;
@@ -442,5 +443,5 @@ uc_cache_plane_deregister(struct uc_cache_plane *plane, uint32_t region_idx)
         return uc_error(UC_ERR_RETRY,
                 "cache store: region %" PRIu32 ": jobs are in flight; wait for them", region_idx);
     }
-    return uc_cache_regions_remove(&plane->regions, region_idx);
+    return uc_region_list_remove(&plane->regions, region_idx);
 }

@@ -8,8 +8,8 @@
 #include <pthread.h>
 
 #include "client/stores/cache/plane.h"
-#include "client/stores/cache/regions.h"
 #include "core/base/mutex.h"
+#include "core/store/region_list.h"
 
 enum {
     UC_CACHE_COPIES_MAX = 32 /* blocks that a device copies at a time */
@@ -46,7 +46,7 @@ struct uc_cache_plane {
     struct uc_cache_attachment *attachment; /* the latest; NULL before the first token */
     bool is_mapping;                        /* a thread does so */
     struct uc_cache_copies copies;
-    struct uc_cache_regions regions; /* data thread */
+    struct uc_region_list regions; /* data thread */
     struct uc_cache_plane_stats stats;
     struct uc_completion_queue *events;
     pthread_t *threads;

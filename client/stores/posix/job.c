@@ -88,8 +88,8 @@ locate(struct uc_posix_op *op, bool *on_device)
 
     for (size_t idx = 0; status == UC_OK && idx < op->pointer_count; idx++) {
         on_device[idx] = false;
-        status = uc_posix_regions_locate(
-                op->env->regions, op->pointers[idx], op->sizes[idx], &on_device[idx]);
+        status = uc_region_list_locate(
+                &op->env->regions->list, op->pointers[idx], op->sizes[idx], &on_device[idx]);
         if (on_device[idx]) {
             op->on_device = on_device;
         }
@@ -127,7 +127,7 @@ uc_posix_job_fill(struct uc_posix_job *job, const struct uc_posix_env *env, bool
     pointer_count = 0;
     for (size_t idx = 0; status == UC_OK && idx < descriptor->count; idx++) {
         fill_op(job, idx, env, descriptor, pointer_count);
-        if (env->regions->device_count > 0) {
+        if (env->regions->list.device_count > 0) {
             status = locate(&job->ops[idx], job->on_device + pointer_count);
             job->uses_device = job->uses_device || job->ops[idx].on_device != NULL;
         }

@@ -10,8 +10,6 @@
 #ifndef UC_POSIX_REGIONS_H
 #define UC_POSIX_REGIONS_H
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include <ucm/block.h>
@@ -19,16 +17,11 @@
 #include <ucm/status.h>
 
 #include "client/device/device.h"
+#include "core/store/region_list.h"
 
-struct uc_posix_region;
-
-/** Zeroed = empty. */
 struct uc_posix_regions {
-    struct uc_posix_region *items;
-    size_t count;
-    size_t room;
-    size_t device_count;                    /* of memory that the processor cannot touch */
-    const struct uc_device_ops *device_ops; /* NULL before the first of those */
+    struct uc_region_list list;
+    const struct uc_device_ops *device_ops; /* NULL before the first memory of a device */
     struct uc_device *device; /* any: it reaches the memory of all of them by address */
 };
 
@@ -39,23 +32,5 @@ void uc_posix_regions_fini(struct uc_posix_regions *regions);
  *  @retval UC_ERR_OUT_OF_MEMORY, UC_ERR_OS_API */
 UC_MUST_CHECK enum uc_status uc_posix_regions_add(struct uc_posix_regions *regions,
         uint32_t region_idx, const void *address, uint64_t length_bytes, enum uc_memory_kind kind);
-
-/** @retval UC_ERR_NOT_FOUND */
-UC_MUST_CHECK enum uc_status uc_posix_regions_remove(
-        struct uc_posix_regions *regions, uint32_t region_idx);
-
-/** @retval UC_ERR_INVALID_PARAM  a pointer is not inside the region it names */
-UC_MUST_CHECK enum uc_status uc_posix_regions_check(
-        const struct uc_posix_regions *regions, const struct uc_block_payload *payload);
-
-/** @return whether a region is memory of a device. */
-bool uc_posix_regions_is_device(const struct uc_posix_regions *regions, uint32_t region_idx);
-
-/**
- * @param[out] on_device_out  whether the range is memory of a device
- * @retval UC_ERR_INVALID_PARAM  a part of it is, but it lies in no region of one as a whole
- */
-UC_MUST_CHECK enum uc_status uc_posix_regions_locate(const struct uc_posix_regions *regions,
-        const void *address, uint64_t length_bytes, bool *on_device_out);
 
 #endif /* UC_POSIX_REGIONS_H */

@@ -190,7 +190,7 @@ check_payload(const struct posix_store *store, bool is_dump, const struct uc_blo
                 payload->block_offset,
                 store->config.block_bytes != 0 ? "block_bytes" : "the longest block", limit);
     }
-    return uc_posix_regions_check(&store->regions, payload);
+    return uc_region_list_check(&store->regions.list, payload);
 }
 
 static enum uc_status
@@ -297,14 +297,14 @@ posix_deregister_memory(struct uc_store *base, uint32_t region_idx)
     struct posix_store *store = store_of(base);
     enum uc_status status = check_data(store, "deregister_memory");
 
-    if (status == UC_OK && uc_posix_regions_is_device(&store->regions, region_idx) &&
+    if (status == UC_OK && uc_region_list_is_device(&store->regions.list, region_idx) &&
             uc_posix_plane_uses_device(store->plane)) {
         status = uc_error(UC_ERR_RETRY,
                 "posix store: region %" PRIu32 ": jobs with memory of a device are in flight; wait "
                 "for them",
                 region_idx);
     }
-    return status != UC_OK ? status : uc_posix_regions_remove(&store->regions, region_idx);
+    return status != UC_OK ? status : uc_region_list_remove(&store->regions.list, region_idx);
 }
 
 static enum uc_status
@@ -363,6 +363,7 @@ uc_posix_store_create(void)
     }
 
     uc_posix_health_init(&store->health);
+    uc_region_list_init(&store->regions.list, "posix store");
     store->base.ops = &posix_ops;
     store->env.config = &store->config;
     store->env.roots = &store->roots;

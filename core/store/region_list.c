@@ -1,20 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-#include "client/stores/cache/regions.h"
+#include "core/store/region_list.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
+
+struct uc_listed_region {
+    uint32_t idx;
+    uintptr_t address;
+    uint64_t length_bytes;
+    bool is_device;
+};
 
 void
-uc_cache_regions_fini(struct uc_cache_regions *regions)
+uc_region_list_init(struct uc_region_list *regions, const char *owner)
 {
-    free(regions->items);
-    memset(regions, 0, sizeof(*regions));
+    *regions = (struct uc_region_list){.owner = owner};
 }
 
-static struct uc_cache_region *
-find(const struct uc_cache_regions *regions, uint32_t region_idx)
+void
+uc_region_list_fini(struct uc_region_list *regions)
+{
+    free(regions->items);
+    uc_region_list_init(regions, regions->owner);
+}
+
+static struct uc_listed_region *
+find(const struct uc_region_list *regions, uint32_t region_idx)
 {
     for (size_t idx = 0; idx < regions->count; idx++) {
         if (regions->items[idx].idx == region_idx) {
@@ -26,45 +38,47 @@ find(const struct uc_cache_regions *regions, uint32_t region_idx)
 }
 
 enum uc_status
-uc_cache_regions_add(struct uc_cache_regions *regions, uint32_t region_idx, const void *address,
+uc_region_list_add(struct uc_region_list *regions, uint32_t region_idx, const void *address,
         uint64_t length_bytes, enum uc_memory_kind kind)
 {
     if (length_bytes == 0 || length_bytes - 1 > UINTPTR_MAX - (uintptr_t)address) {
-        return uc_error(UC_ERR_INVALID_PARAM, "cache store: region %" PRIu32 " is empty or wraps",
-                region_idx);
+        return uc_error(UC_ERR_INVALID_PARAM, "%s: region %" PRIu32 " is empty or wraps",
+                regions->owner, region_idx);
     }
     if (find(regions, region_idx) != NULL) {
-        return uc_error(
-                UC_ERR_INVALID_PARAM, "cache store: region %" PRIu32 " is taken", region_idx);
+        return uc_error(UC_ERR_INVALID_PARAM, "%s: region %" PRIu32 " is taken", regions->owner,
+                region_idx);
     }
     if (regions->count == regions->capacity) {
         size_t capacity = regions->capacity * 2 + 4;
-        struct uc_cache_region *items = realloc(regions->items, capacity * sizeof(*items));
+        struct uc_listed_region *items = realloc(regions->items, capacity * sizeof(*items));
 
         if (items == NULL) {
-            return uc_error(
-                    UC_ERR_OUT_OF_MEMORY, "cache store: region %" PRIu32 ": no memory", region_idx);
+            return uc_error(UC_ERR_OUT_OF_MEMORY, "%s: no memory for region %" PRIu32,
+                    regions->owner, region_idx);
         }
         regions->items = items;
         regions->capacity = capacity;
     }
 
-    regions->items[regions->count++] = (struct uc_cache_region){.idx = region_idx,
+    regions->items[regions->count++] = (struct uc_listed_region){
+            .idx = region_idx,
             .address = (uintptr_t)address,
             .length_bytes = length_bytes,
-            .is_device = kind != UC_MEMORY_HOST};
+            .is_device = kind != UC_MEMORY_HOST,
+    };
     regions->device_count += kind != UC_MEMORY_HOST ? 1 : 0;
     return UC_OK;
 }
 
 enum uc_status
-uc_cache_regions_remove(struct uc_cache_regions *regions, uint32_t region_idx)
+uc_region_list_remove(struct uc_region_list *regions, uint32_t region_idx)
 {
-    struct uc_cache_region *region = find(regions, region_idx);
+    struct uc_listed_region *region = find(regions, region_idx);
 
     if (region == NULL) {
-        return uc_error(
-                UC_ERR_NOT_FOUND, "cache store: region %" PRIu32 " is not registered", region_idx);
+        return uc_error(UC_ERR_NOT_FOUND, "%s: region %" PRIu32 " is not registered",
+                regions->owner, region_idx);
     }
 
     regions->device_count -= region->is_device ? 1 : 0;
@@ -73,33 +87,40 @@ uc_cache_regions_remove(struct uc_cache_regions *regions, uint32_t region_idx)
 }
 
 enum uc_status
-uc_cache_regions_check(
-        const struct uc_cache_regions *regions, const struct uc_block_payload *payload)
+uc_region_list_check(const struct uc_region_list *regions, const struct uc_block_payload *payload)
 {
     for (size_t idx = 0; idx < payload->memory_region_index_count; idx++) {
-        const struct uc_cache_region *region = find(regions, payload->memory_region_indices[idx]);
+        const struct uc_listed_region *region = find(regions, payload->memory_region_indices[idx]);
         uintptr_t address = (uintptr_t)payload->pointers[idx];
 
         if (region != NULL &&
                 (address < region->address || address - region->address > region->length_bytes ||
                         payload->sizes[idx] > region->length_bytes - (address - region->address))) {
-            return uc_error(UC_ERR_INVALID_PARAM,
-                    "cache store: pointer %zu is not inside region %" PRIu32, idx, region->idx);
+            return uc_error(UC_ERR_INVALID_PARAM, "%s: pointer %zu is not inside region %" PRIu32,
+                    regions->owner, idx, region->idx);
         }
     }
 
     return UC_OK;
 }
 
+bool
+uc_region_list_is_device(const struct uc_region_list *regions, uint32_t region_idx)
+{
+    const struct uc_listed_region *region = find(regions, region_idx);
+
+    return region != NULL && region->is_device;
+}
+
 enum uc_status
-uc_cache_regions_locate(const struct uc_cache_regions *regions, const void *address,
+uc_region_list_locate(const struct uc_region_list *regions, const void *address,
         uint64_t length_bytes, bool *on_device_out)
 {
     uintptr_t first = (uintptr_t)address;
     bool touches = false;
 
     for (size_t idx = 0; idx < regions->count && regions->device_count > 0; idx++) {
-        const struct uc_cache_region *region = &regions->items[idx];
+        const struct uc_listed_region *region = &regions->items[idx];
 
         if (!region->is_device || length_bytes == 0) {
             continue;
@@ -115,9 +136,9 @@ uc_cache_regions_locate(const struct uc_cache_regions *regions, const void *addr
     }
     if (touches) {
         return uc_error(UC_ERR_INVALID_PARAM,
-                "cache store: %" PRIu64 " bytes at %p lie in no region of a device as a whole; "
+                "%s: %" PRIu64 " bytes at %p lie in no region of a device as a whole; "
                 "register the range they are in as one",
-                length_bytes, address);
+                regions->owner, length_bytes, address);
     }
 
     *on_device_out = false;
